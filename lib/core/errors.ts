@@ -1,0 +1,91 @@
+/** Every code an error or diagnostic of this library can carry. Each has a page in `docs/errors/`. */
+export const ERROR_CODES = [
+  'RL_UNKNOWN_OPTION',
+  'RL_INVALID_OPTION',
+  'RL_INVALID_LIMIT',
+  'RL_INVALID_DURATION',
+  'RL_INVALID_BURST',
+  'RL_INVALID_COST',
+  'RL_INVALID_KEY',
+  'RL_INVALID_SUBJECT',
+  'RL_INVALID_NAME',
+  'RL_INVALID_TRUSTED_PROXIES',
+  'RL_QUOTA_TOO_LARGE',
+  'RL_UNKNOWN_POLICY',
+  'RL_UNKNOWN_ALGORITHM',
+  'RL_COST_OVER_CAPACITY',
+  'RL_DUPLICATE_POLICY',
+  'RL_NOT_AVAILABLE',
+  'RL_NOT_BOUND',
+  'RL_NOT_SYNCHRONOUS',
+  'RL_NOT_REFUNDABLE',
+  'RL_CLOSED',
+  'RL_DRIVER_UNAVAILABLE',
+  'RL_INTERCEPTOR_REQUIRED',
+  'RL_GUARD_NOT_BOUND',
+  'RL_KEY_UNDEFINED',
+  'RL_COUNT_IF_FAILED',
+  'RL_FORWARDED_UNTRUSTED',
+  'RL_FORWARDED_CONFLICT',
+  'RL_ADAPTER_TRUSTS_EVERYONE',
+] as const;
+
+/** A stable code: it never changes its meaning between releases. */
+export type ErrorCode = (typeof ERROR_CODES)[number];
+
+/** Base of every error this library throws itself. */
+export class RateLimitError extends Error {
+  override readonly name: string = 'RateLimitError';
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${code}: ${message}`, options);
+  }
+}
+
+/** What a configuration error tells: where, what would have been right, and what was given. */
+export interface ConfigProblem {
+  readonly code: ErrorCode;
+  /** Where in the options, for example `policies.login.limit`. */
+  readonly path: string;
+  /** What would have been accepted. */
+  readonly expected: string;
+  /** What was given, shortened. */
+  readonly received: unknown;
+}
+
+/** Thrown for input that can never work. Nothing was consumed and nothing was changed. */
+export class RateLimitConfigError extends RateLimitError {
+  override readonly name = 'RateLimitConfigError';
+  readonly path: string;
+  readonly expected: string;
+  readonly received: string;
+
+  constructor(problem: ConfigProblem) {
+    const received = describeValue(problem.received);
+    super(problem.code, `${problem.path}: expected ${problem.expected}, received ${received}`);
+    this.path = problem.path;
+    this.expected = problem.expected;
+    this.received = received;
+  }
+}
+
+const MAX_SHOWN = 80;
+
+/** A short, printable form of any value: never throws, never runs over a line. */
+export function describeValue(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(shorten(value));
+  if (typeof value === 'function') return `function ${shorten(value.name) || '(anonymous)'}`;
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value !== 'object' || value === null) return String(value);
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  const name: unknown = Object.getPrototypeOf(value)?.constructor?.name;
+  return typeof name === 'string' && name !== 'Object' ? `an instance of ${shorten(name)}` : 'an object';
+}
+
+function shorten(text: string): string {
+  return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
+}
