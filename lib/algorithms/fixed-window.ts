@@ -1,0 +1,67 @@
+import {
+  ALLOWED,
+  CHARGED_AT,
+  DELAY,
+  MARK,
+  MAX_CLOCK_LEAD_MS,
+  NEVER,
+  REMAINING,
+  RESET_AFTER,
+  RETRY_AFTER,
+  type RegisterAlgorithm,
+} from '../core/algorithm.js';
+
+const START = 0;
+const WINDOW = 1;
+const USED = 2;
+
+/**
+ * Fixed window counter: `limit` per window, windows aligned to the epoch.
+ * Per aligned window at most `limit` pass; in any span of one window at most `2 × limit`.
+ *
+ * The counter of the seed article on JCSprout: a denied call does not count. When the window's length
+ * changes, what the running window has used is carried into the new one.
+ */
+export const fixedWindow: RegisterAlgorithm = {
+  name: 'fixed-window',
+  shape: 'registers',
+  registers: ['start', 'window', 'used'],
+  uses: [],
+  defaultBurst: (limit) => limit,
+  capacity: ({ limit }) => limit,
+  idleMs: ({ windowMs }) => windowMs,
+
+  step(r, o, { limit, windowMs: window }, now, cost, out) {
+    let start = r[o + START]!;
+    let used = r[o + USED]!;
+    const ahead = start > now + MAX_CLOCK_LEAD_MS;
+    const t = ahead ? now : Math.max(start, now);
+    const live = ahead || t < start + r[o + WINDOW]!;
+    if (!live) used = 0;
+    if (!live || ahead || r[o + WINDOW] !== window) start = Math.floor(t / window) * window;
+
+    const after = used + cost;
+    const allowed = after <= limit;
+    if (allowed) {
+      used = after;
+      if (cost > 0) {
+        r[o + START] = start;
+        r[o + WINDOW] = window;
+        r[o + USED] = used;
+      }
+    }
+    out[ALLOWED] = allowed ? 1 : 0;
+    out[REMAINING] = Math.max(0, limit - used);
+    out[RETRY_AFTER] = allowed ? 0 : cost > limit ? NEVER : start + window - now;
+    out[RESET_AFTER] = used === 0 ? 0 : start + window - now;
+    out[DELAY] = 0;
+    out[CHARGED_AT] = t;
+    out[MARK] = start;
+  },
+
+  refund(r, o, _quota, now, cost, receipt) {
+    const start = r[o + START]!;
+    const counted = receipt === null ? now < start + r[o + WINDOW]! : start === receipt.mark;
+    if (counted) r[o + USED] = Math.max(0, r[o + USED]! - cost);
+  },
+};

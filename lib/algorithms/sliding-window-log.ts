@@ -1,0 +1,87 @@
+import {
+  ALLOWED,
+  CHARGED_AT,
+  DELAY,
+  MARK,
+  MAX_CLOCK_LEAD_MS,
+  NEVER,
+  REMAINING,
+  RESET_AFTER,
+  RETRY_AFTER,
+  type EntryLog,
+  type LogAlgorithm,
+} from '../core/algorithm.js';
+
+/**
+ * Sliding window log: remembers every charge, so **in any span of one window at most `limit` pass**. The exact
+ * algorithm, and the one whose state grows: an entry for each millisecond with a charge, at most `limit` of them.
+ *
+ * Charges of one millisecond share an entry, so work and memory don't grow with cost.
+ */
+export const slidingWindowLog: LogAlgorithm = {
+  name: 'sliding-window-log',
+  shape: 'log',
+  uses: [],
+  defaultBurst: (limit) => limit,
+  capacity: ({ limit }) => limit,
+  idleMs: ({ windowMs }) => windowMs,
+
+  step(log, { limit, windowMs: window }, now, cost, out) {
+    const t = settleTime(log, now);
+    dropExpired(log, t - window);
+
+    const used = log.total;
+    const allowed = used + cost <= limit;
+    if (allowed && cost > 0) {
+      const last = log.size - 1;
+      if (last >= 0 && log.time(last) === t) log.amend(last, t, log.cost(last) + cost);
+      else log.push(t, cost);
+    }
+    out[ALLOWED] = allowed ? 1 : 0;
+    out[REMAINING] = Math.max(0, limit - log.total);
+    out[RETRY_AFTER] = allowed ? 0 : cost > limit ? NEVER : timeFreeing(log, used + cost - limit) + window - now;
+    out[RESET_AFTER] = log.total === 0 ? 0 : lastTime(log) + window - now;
+    out[DELAY] = 0;
+    out[CHARGED_AT] = t;
+    out[MARK] = t;
+  },
+
+  refund(log, { windowMs: window }, now, cost, receipt) {
+    const oldest = now - window;
+    for (let i = log.size - 1, due = cost; i >= 0 && due > 0 && log.time(i) > oldest; i--) {
+      if (receipt !== null && log.time(i) !== receipt.mark) continue;
+      const back = Math.min(due, log.cost(i));
+      log.amend(i, log.time(i), log.cost(i) - back);
+      due = receipt === null ? due - back : 0;
+    }
+  },
+};
+
+/** The time to count at. Entries of a clock that jumped ahead are brought back to the present first. */
+function settleTime(log: EntryLog, now: number): number {
+  if (log.size === 0) return now;
+  const newest = log.time(log.size - 1);
+  if (newest <= now + MAX_CLOCK_LEAD_MS) return Math.max(newest, now);
+  for (let i = log.size - 1; i >= 0 && log.time(i) > now; i--) log.amend(i, now, log.cost(i));
+  return now;
+}
+
+function dropExpired(log: EntryLog, upTo: number): void {
+  let expired = 0;
+  while (expired < log.size && log.time(expired) <= upTo) expired++;
+  if (expired > 0) log.dropOldest(expired);
+}
+
+/** The time of the entry whose expiry leaves `due` units or more free. */
+function timeFreeing(log: EntryLog, due: number): number {
+  let i = 0;
+  for (let freed = log.cost(0); freed < due; freed += log.cost(i)) i++;
+  return log.time(i);
+}
+
+/** The time of the last entry that still holds something: a refund may have emptied later ones. */
+function lastTime(log: EntryLog): number {
+  let i = log.size - 1;
+  while (log.cost(i) === 0) i--;
+  return log.time(i);
+}
