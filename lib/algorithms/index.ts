@@ -1,4 +1,5 @@
 import type { Algorithm } from '../core/algorithm.js';
+import type { AlgorithmName } from '../core/policy.js';
 import { fixedWindow } from './fixed-window.js';
 import { gcra } from './gcra.js';
 import { leakyBucket } from './leaky-bucket.js';
@@ -14,8 +15,6 @@ export const ALGORITHMS = {
   'token-bucket': tokenBucket,
   'leaky-bucket': leakyBucket,
   gcra,
-} as const satisfies Record<string, Algorithm>;
-
-export type AlgorithmName = keyof typeof ALGORITHMS;
+} as const satisfies Record<AlgorithmName, Algorithm>;
 
 export { fixedWindow, gcra, leakyBucket, slidingWindowCounter, slidingWindowLog, tokenBucket };

@@ -9,7 +9,7 @@ export function parseDuration(value: unknown): number | undefined {
   if (typeof value !== 'string') return undefined;
   const match = /^\s*(\d{1,16}(?:\.\d{1,6})?)\s*(ms|s|m|h|d)?\s*$/.exec(value);
   if (match === null) return undefined;
-  const ms = Number(match[1]) * UNITS[match[2] ?? 'ms']!;
+  const ms = Number((Number(match[1]) * UNITS[match[2] ?? 'ms']!).toFixed(6));
   return Number.isSafeInteger(ms) ? ms : undefined;
 }
 

@@ -1,0 +1,54 @@
+import type { Receipt } from './algorithm.js';
+import type { Counter, Decision } from './driver.js';
+import type { ServedBy, Verdict } from './verdict.js';
+
+/** What a verdict took, and from where. It leaves the verdict once. */
+export interface Taken {
+  readonly counter: Counter;
+  readonly receipt: Receipt;
+}
+
+/**
+ * The verdict as this library makes it: the public fields, and out of sight what would give the charge back.
+ */
+export class DecidedVerdict implements Verdict {
+  readonly allowed: boolean;
+  readonly policy: string;
+  readonly subject: string;
+  readonly limit: number;
+  readonly remaining: number;
+  readonly retryAfterMs: number;
+  readonly resetAfterMs: number;
+  readonly delayMs: number;
+  readonly servedBy: ServedBy;
+  #taken: Taken | undefined;
+  #storeFailed: boolean;
+
+  /** @param subject as callers know it, not as stores do */
+  constructor(counter: Counter, subject: string, decision: Decision, storeFailed = false) {
+    const passes = decision.allowed || counter.policy.mode === 'shadow';
+    this.allowed = passes;
+    this.policy = counter.policy.name;
+    this.subject = subject;
+    this.limit = counter.quota.limit;
+    this.remaining = decision.remaining;
+    this.retryAfterMs = passes ? 0 : decision.retryAfterMs;
+    this.resetAfterMs = decision.resetAfterMs;
+    this.delayMs = counter.policy.mode === 'shadow' ? 0 : decision.delayMs;
+    this.servedBy = decision.servedBy;
+    this.#taken = decision.receipt === undefined ? undefined : { counter, receipt: decision.receipt };
+    this.#storeFailed = storeFailed;
+  }
+
+  /** Whether the policy's `onUnavailable` answered, because the store could not. */
+  static storeFailed(verdict: Verdict): boolean {
+    return verdict instanceof DecidedVerdict && verdict.#storeFailed;
+  }
+
+  /** What the verdict took, at most once; `undefined` when it took nothing or was refunded. */
+  static release(verdict: DecidedVerdict): Taken | undefined {
+    const taken = verdict.#taken;
+    verdict.#taken = undefined;
+    return taken;
+  }
+}

@@ -1,0 +1,66 @@
+import type { Policy } from './policy.js';
+import type { Verdict } from './verdict.js';
+
+/** One decision. `denied` is the policy's own answer, also in shadow mode. */
+export interface DecisionEvent {
+  readonly verdict: Verdict;
+  readonly policy: Policy;
+  readonly cost: number;
+  readonly outcome: 'allowed' | 'denied' | 'shadow-denied';
+}
+
+export interface PolicyChangeEvent {
+  readonly previous: Policy | undefined;
+  readonly current: Policy;
+}
+
+/** A counter made room for another before it had expired: whoever it belonged to starts afresh. */
+export interface EvictionEvent {
+  readonly policy: string;
+  readonly subject: string;
+  /** Milliseconds it would have lived on. */
+  readonly remainingMs: number;
+}
+
+export interface DriverErrorEvent {
+  readonly driver: string;
+  readonly error: unknown;
+}
+
+/** Told what happens. Every method is optional; one that throws harms no call. */
+export interface RateLimitObserver {
+  decision?(event: DecisionEvent): void;
+  policyChange?(event: PolicyChangeEvent): void;
+  eviction?(event: EvictionEvent): void;
+  driverError?(event: DriverErrorEvent): void;
+}
+
+/** Passes events on to all observers. Nothing is built where nobody listens: ask {@link listensTo} first. */
+export class ObserverHub {
+  #observers: readonly RateLimitObserver[] = [];
+  #decisions = false;
+
+  constructor(observers: readonly RateLimitObserver[] = []) {
+    this.add(observers);
+  }
+
+  add(observers: readonly RateLimitObserver[]): void {
+    this.#observers = [...this.#observers, ...observers];
+    this.#decisions = this.#observers.some((observer) => observer.decision !== undefined);
+  }
+
+  /** Whether anybody listens to decisions: the one event of the hot path. */
+  get listensToDecisions(): boolean {
+    return this.#decisions;
+  }
+
+  emit<K extends keyof RateLimitObserver>(kind: K, event: Parameters<NonNullable<RateLimitObserver[K]>>[0]): void {
+    for (const observer of this.#observers) {
+      try {
+        (observer[kind] as ((e: typeof event) => void) | undefined)?.call(observer, event);
+      } catch {
+        // An observer's trouble is its own: the call it watches goes on.
+      }
+    }
+  }
+}

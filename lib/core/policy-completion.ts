@@ -1,0 +1,129 @@
+import * as v from 'valibot';
+import type { Algorithm } from './algorithm.js';
+import type { DiagnosticSink } from './diagnostics.js';
+import { RateLimitConfigError } from './errors.js';
+import type { AlgorithmName, KeyPart, Policy, PolicyOptions } from './policy.js';
+import { callable, duration, nameRule, oneOf, rule, validate, wholeNumber } from './validation.js';
+
+const HEADER_KEY = /^header:[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+const KEY_EXPECTED =
+  "'ip', 'user', 'handler', 'route', 'global', 'header:<name>', a function, or a non-empty array of these";
+
+const key = rule('RL_INVALID_KEY', KEY_EXPECTED, (value): readonly KeyPart[] | undefined => {
+  const parts: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return parts.length > 0 && parts.every(isKeyPart) ? parts.map(canonicalPart) : undefined;
+});
+
+function isKeyPart(part: unknown): part is KeyPart {
+  if (typeof part === 'function') return true;
+  if (typeof part !== 'string') return false;
+  return ['ip', 'user', 'handler', 'route', 'global'].includes(part) || HEADER_KEY.test(part);
+}
+
+function canonicalPart(part: KeyPart): KeyPart {
+  return typeof part === 'string' ? (part.toLowerCase() as KeyPart) : part;
+}
+
+const algorithm = rule('RL_UNKNOWN_ALGORITHM', 'the name of a built-in algorithm, or an Algorithm', (value) =>
+  typeof value === 'string' || isAlgorithm(value) ? (value as AlgorithmName | Algorithm) : undefined,
+);
+
+function isAlgorithm(value: unknown): value is Algorithm {
+  const candidate = value as Partial<Algorithm> | null;
+  return typeof candidate === 'object' && typeof candidate?.step === 'function' && typeof candidate.name === 'string';
+}
+
+const cost = rule('RL_INVALID_COST', 'a whole number ≥ 1, or a function', (value) =>
+  typeof value === 'function' || (Number.isSafeInteger(value) && (value as number) >= 1)
+    ? (value as Policy['cost'])
+    : undefined,
+);
+
+/** The options of a policy, as `v.strictObject` entries: the module's schema nests them. */
+export const policyOptionsSchema = v.strictObject({
+  name: v.optional(nameRule),
+  limit: wholeNumber('RL_INVALID_LIMIT', 0),
+  window: duration(1),
+  algorithm: v.optional(algorithm, 'sliding-window-counter'),
+  burst: v.optional(wholeNumber('RL_INVALID_BURST', 1)),
+  maxDelay: v.optional(duration(0)),
+  key: v.optional(key),
+  cost: v.optional(cost, 1),
+  block: v.optional(duration(0), 0),
+  mode: v.optional(oneOf(['enforce', 'shadow']), 'enforce'),
+  enforceAt: v.optional(oneOf(['guard', 'interceptor'])),
+  countIf: v.optional(callable<NonNullable<PolicyOptions['countIf']>>()),
+  skip: v.optional(callable<NonNullable<PolicyOptions['skip']>>()),
+  onUnavailable: v.optional(oneOf(['fallback', 'allow', 'deny', 'throw']), 'fallback'),
+});
+
+/** What completing a policy needs to know of its surroundings. */
+export interface PolicySurroundings {
+  readonly algorithms: Readonly<Record<string, Algorithm>>;
+  readonly report: DiagnosticSink;
+}
+
+/**
+ * Checks the options of a policy and completes them.
+ * @throws RateLimitConfigError with the path below `path` of what is wrong
+ */
+export function completePolicy(
+  name: string,
+  options: PolicyOptions,
+  path: string,
+  { algorithms, report }: PolicySurroundings,
+): Policy {
+  const given = validate(policyOptionsSchema, options, path);
+  const arithmetic = typeof given.algorithm === 'string' ? algorithms[given.algorithm] : given.algorithm;
+  if (arithmetic === undefined || !(typeof given.algorithm !== 'string' || Object.hasOwn(algorithms, given.algorithm))) {
+    throw new RateLimitConfigError({
+      code: 'RL_UNKNOWN_ALGORITHM',
+      path: `${path}.algorithm`,
+      expected: `one of ${Object.keys(algorithms).join(', ')}, or an Algorithm`,
+      received: given.algorithm,
+    });
+  }
+  for (const option of ['burst', 'maxDelay'] as const) {
+    if (given[option] !== undefined && !arithmetic.uses.includes(option)) {
+      report({
+        code: 'RL_OPTION_HAS_NO_EFFECT',
+        message: `${path}.${option} has no effect with the algorithm '${arithmetic.name}'`,
+      });
+    }
+  }
+  const { limit, window: windowMs } = given;
+  const burst = given.burst ?? arithmetic.defaultBurst(limit, windowMs);
+  if (2 * Math.max(limit, burst, 1) * windowMs > Number.MAX_SAFE_INTEGER) {
+    throw new RateLimitConfigError({
+      code: 'RL_QUOTA_TOO_LARGE',
+      path,
+      expected: '2 × max(limit, burst) × window below 2^53, in milliseconds',
+      received: `${Math.max(limit, burst)} × ${windowMs}ms`,
+    });
+  }
+  const quota = { limit, windowMs, burst, maxDelayMs: given.maxDelay ?? Infinity };
+  if (typeof given.cost === 'number' && limit > 0 && given.cost > arithmetic.capacity(quota)) {
+    throw new RateLimitConfigError({
+      code: 'RL_COST_OVER_CAPACITY',
+      path: `${path}.cost`,
+      expected: `at most ${arithmetic.capacity(quota)}, what the policy can ever admit at once`,
+      received: given.cost,
+    });
+  }
+  return {
+    name,
+    ...quota,
+    algorithm: arithmetic.name,
+    arithmetic,
+    key: given.key,
+    cost: given.cost,
+    blockMs: given.block,
+    mode: given.mode,
+    enforceAt: given.enforceAt ?? (given.key?.includes('user') ? 'interceptor' : 'guard'),
+    countIf: given.countIf,
+    skip: given.skip,
+    onUnavailable: given.onUnavailable,
+    options,
+  };
+}

@@ -1,0 +1,101 @@
+import * as v from 'valibot';
+import { parseDuration } from './duration.js';
+import { ERROR_CODES, RateLimitConfigError, type ErrorCode } from './errors.js';
+
+/**
+ * A schema for one value: `parse` gives the completed value, or `undefined` for one that is not acceptable.
+ * The code and the words of `expected` end up in the error.
+ */
+export function rule<T>(code: ErrorCode, expected: string, parse: (value: unknown) => T | undefined) {
+  return v.pipe(
+    v.unknown(),
+    v.rawTransform<unknown, T>(({ dataset, addIssue, NEVER }) => {
+      const parsed = parse(dataset.value);
+      if (parsed !== undefined) return parsed;
+      addIssue({ message: code, expected });
+      return NEVER;
+    }),
+  );
+}
+
+/** A whole number from `min`, also as text: environment variables are text. */
+export function wholeNumber(code: ErrorCode, min: number) {
+  return rule(code, `a whole number ≥ ${min}`, (value) => parseWhole(value, min));
+}
+
+export function parseWhole(value: unknown, min: number): number | undefined {
+  const number = typeof value === 'string' && /^\s*\d{1,16}\s*$/.test(value) ? Number(value) : value;
+  return typeof number === 'number' && Number.isSafeInteger(number) && number >= min ? number : undefined;
+}
+
+/** A duration of at least `min` milliseconds, as whole milliseconds. */
+export function duration(min: number) {
+  return rule('RL_INVALID_DURATION', `milliseconds or a duration such as '10s', at least ${min}ms`, (value) => {
+    const ms = parseDuration(value);
+    return ms !== undefined && ms >= min ? ms : undefined;
+  });
+}
+
+/** A function; which one is the type system's to know. */
+export function callable<T>() {
+  return rule('RL_INVALID_OPTION', 'a function', (value) => (typeof value === 'function' ? (value as T) : undefined));
+}
+
+/** One of a few names. */
+export function oneOf<const T extends readonly string[]>(names: T) {
+  return rule('RL_INVALID_OPTION', names.map((name) => `'${name}'`).join(' | '), (value) =>
+    names.includes(value as string) ? (value as T[number]) : undefined,
+  );
+}
+
+/** Text without control characters, 1 to 200 characters: it names things in logs, headers and stores. */
+export const nameRule = rule('RL_INVALID_NAME', 'text of 1 to 200 characters without control characters', (value) =>
+  // eslint-disable-next-line no-control-regex
+  typeof value === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/.test(value) ? value : undefined,
+);
+
+/**
+ * Checks `input` and returns it completed.
+ * @throws RateLimitConfigError for the first thing that is wrong
+ */
+export function validate<T extends v.GenericSchema>(schema: T, input: unknown, path: string): v.InferOutput<T> {
+  const result = v.safeParse(schema, input, { abortEarly: true });
+  if (result.success) return result.output;
+  const issue = result.issues[0];
+  const keys = (issue.path ?? []).map((item) => String(item.key));
+  const where = [path, ...keys].filter((part) => part !== '').join('.') || 'options';
+  if (issue.type === 'strict_object' && issue.expected === 'never') {
+    const known = Object.keys(entriesAt(schema, issue.path) ?? {});
+    throw new RateLimitConfigError({
+      code: 'RL_UNKNOWN_OPTION',
+      path: where,
+      expected: known.length === 0 ? 'no such option' : `one of ${known.join(', ')}`,
+      received: keys.at(-1),
+    });
+  }
+  throw new RateLimitConfigError({
+    code: isErrorCode(issue.message) ? issue.message : 'RL_INVALID_OPTION',
+    path: where,
+    expected: issue.expected ?? 'another value',
+    received: issue.input,
+  });
+}
+
+function isErrorCode(text: string): text is ErrorCode {
+  return (ERROR_CODES as readonly string[]).includes(text);
+}
+
+/** The option names of the object that an unknown one was found in. */
+function entriesAt(schema: unknown, path: readonly { key: unknown }[] | undefined): object | undefined {
+  let at = schema as { entries?: Record<string, unknown>; wrapped?: unknown } | undefined;
+  for (const { key } of (path ?? []).slice(0, -1)) {
+    at = unwrap(at)?.entries?.[String(key)] as typeof at;
+  }
+  return unwrap(at)?.entries;
+}
+
+function unwrap(schema: { wrapped?: unknown; entries?: Record<string, unknown> } | undefined) {
+  let at = schema;
+  while (at?.wrapped !== undefined) at = at.wrapped as typeof at;
+  return at;
+}

@@ -1,0 +1,169 @@
+import { randomInt } from 'node:crypto';
+import { Columns } from './columns.js';
+import { halfSipHash, type HashSecret } from './half-sip-hash.js';
+
+const INITIAL_CAPACITY = 8;
+const MAX_LOAD = 0.85;
+/** Small tables double; large ones grow by a quarter, so that little of them stands empty. */
+const DOUBLE_UP_TO = 1_024;
+const GROWTH = 1.25;
+/** Below this load a large table is moved to a smaller one: memory goes back after a flood. */
+const MIN_LOAD = 0.15;
+/** How many slots of the old table each insertion moves on: the new one can't fill up before the old is empty. */
+const MOVE_PER_INSERT = 16;
+/** A probe this long does not happen by chance at this load: somebody builds keys that collide. */
+const MAX_PROBES = 1_024;
+
+/**
+ * A table that grows, shrinks and changes its hash function a slice at a time: while it does, entries not moved yet
+ * are found in the old columns.
+ */
+export class Shard {
+  readonly #width: number;
+  readonly #withLogs: boolean;
+  columns: Columns;
+  #old: Columns | undefined;
+  #cursor = 0;
+  /** Set once keys were built to collide: from then on the place in the table is a keyed hash. */
+  #secret: HashSecret | undefined;
+  #oldSecret: HashSecret | undefined;
+  /** No entry expires before this time. */
+  nextExpiry = Infinity;
+  /** Keyed hashing is on: keys were built to collide. */
+  get hardened(): boolean {
+    return this.#secret !== undefined;
+  }
+
+  constructor(width: number, withLogs: boolean) {
+    this.#width = width;
+    this.#withLogs = withLogs;
+    this.columns = new Columns(INITIAL_CAPACITY, width, withLogs);
+  }
+
+  get count(): number {
+    return this.columns.count + (this.#old?.count ?? 0);
+  }
+
+  /** The slot of a key in {@link columns}, or -1. The slot is good until the next insertion or removal. */
+  find(key: string, hash: number): number {
+    const slot = this.columns.find(key, this.#tag(key, hash, this.#secret));
+    return slot >= 0 || this.#old === undefined ? slot : this.#findOld(key, hash);
+  }
+
+  /** Makes a zeroed entry for a key that is not here. */
+  insert(key: string, hash: number): number {
+    if (this.#old !== undefined) this.#move(MOVE_PER_INSERT);
+    else if (this.columns.count + 1 > this.columns.capacity * MAX_LOAD) this.#resize(grown(this.columns.capacity));
+    const slot = this.columns.insert(key, this.#tag(key, hash, this.#secret));
+    if (this.columns.lastProbes <= MAX_PROBES || this.hardened) return slot;
+    this.#harden();
+    return this.find(key, hash);
+  }
+
+  remove(slot: number): void {
+    this.columns.remove(slot);
+  }
+
+  setExpiry(slot: number, time: number): void {
+    this.columns.expiries[slot] = time;
+    if (time < this.nextExpiry) this.nextExpiry = time;
+  }
+
+  /**
+   * Removes expired entries among `budget` slots from `from` on; returns where to go on, or -1 at the end.
+   * The lower bound {@link nextExpiry} is exact again after a whole pass.
+   */
+  sweep(from: number, budget: number, now: number, pass: { nextExpiry: number }): number {
+    if (this.#old !== undefined) this.#move(budget);
+    const { columns } = this;
+    let slot = from;
+    const end = Math.min(columns.capacity, from + budget);
+    while (slot < end) {
+      if (!columns.holds(slot)) {
+        slot++;
+      } else if (columns.expiries[slot]! <= now) {
+        // What moves back into the gap is looked at next.
+        columns.remove(slot);
+      } else {
+        pass.nextExpiry = Math.min(pass.nextExpiry, columns.expiries[slot]!);
+        slot++;
+      }
+    }
+    if (slot < columns.capacity) return slot;
+    this.#shrink();
+    return -1;
+  }
+
+  /** Moves whatever is still in the old columns over, so that everything is in {@link columns}. */
+  settle(): void {
+    while (this.#old !== undefined) this.#move(Infinity);
+  }
+
+  #tag(key: string, hash: number, secret: HashSecret | undefined): number {
+    if (secret !== undefined) return Columns.tagOf(halfSipHash(key, secret));
+    // The low bits chose the shard and are alike here: mix, so that the high bits place the entry well.
+    return Columns.tagOf(Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 0);
+  }
+
+  #findOld(key: string, hash: number): number {
+    const old = this.#old!;
+    const found = old.find(key, this.#tag(key, hash, this.#oldSecret));
+    return found < 0 ? -1 : this.#moveEntry(old, found, hash);
+  }
+
+  #moveEntry(old: Columns, from: number, hash?: number): number {
+    const key = old.keys[from]!;
+    // Under the same hash function the tag moves along; the text need not be hashed again.
+    const tag =
+      this.#secret === this.#oldSecret ? old.tags[from]! : this.#tag(key, hash ?? 0, this.#secret);
+    const to = this.columns.insert(key, tag);
+    this.columns.copyFrom(old, from, to);
+    old.markMoved(from);
+    return to;
+  }
+
+  #move(budget: number): void {
+    const old = this.#old!;
+    const end = Math.min(old.capacity, this.#cursor + budget);
+    while (this.#cursor < end) {
+      const slot = this.#cursor++;
+      if (old.holds(slot)) this.#moveEntry(old, slot);
+    }
+    if (this.#cursor < old.capacity) return;
+    this.#old = undefined;
+  }
+
+  #resize(capacity: number): void {
+    this.settle();
+    this.#old = this.columns;
+    this.#oldSecret = this.#secret;
+    this.#cursor = 0;
+    this.columns = new Columns(capacity, this.#width, this.#withLogs);
+    if (capacity <= DOUBLE_UP_TO) this.settle();
+    else this.#move(MOVE_PER_INSERT);
+  }
+
+  #shrink(): void {
+    const { capacity, count } = this.columns;
+    if (this.#old !== undefined || capacity === INITIAL_CAPACITY || count > capacity * MIN_LOAD) return;
+    this.#resize(Math.max(INITIAL_CAPACITY, Math.ceil((2 * count) / MAX_LOAD)));
+  }
+
+  #harden(): void {
+    this.settle();
+    this.#oldSecret = undefined;
+    this.#old = this.columns;
+    this.#cursor = 0;
+    this.#secret = { k0: randomWord(), k1: randomWord() };
+    this.columns = new Columns(grown(this.columns.capacity), this.#width, this.#withLogs);
+    this.#move(MOVE_PER_INSERT);
+  }
+}
+
+function grown(capacity: number): number {
+  return capacity < DOUBLE_UP_TO ? capacity * 2 : Math.ceil(capacity * GROWTH);
+}
+
+function randomWord(): number {
+  return randomInt(0x1_0000_0000) | 0;
+}
