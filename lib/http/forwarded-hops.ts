@@ -32,16 +32,11 @@ function lastCommaOutsideQuotes(value: string, end: number): number {
   let quoted = false;
   for (let index = end - 1; index >= 0; index--) {
     const character = value[index];
-    if (character === '"') quoted = quoted ? isEscaped(value, index) : true;
+    // From the right the first quote closes a string, and the next without a backslash before it opens that.
+    if (character === '"') quoted = !quoted || value[index - 1] === '\\';
     else if (character === ',' && !quoted) return index;
   }
   return -1;
-}
-
-function isEscaped(value: string, index: number): boolean {
-  let backslashes = 0;
-  while (value[index - 1 - backslashes] === '\\') backslashes++;
-  return backslashes % 2 === 1;
 }
 
 function trimmed(entry: string): string {

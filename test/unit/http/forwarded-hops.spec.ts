@@ -18,6 +18,7 @@ describe('nearestFirst', () => {
     ['For="[2001:db8:cafe::17]:4711",for=_hidden', ['_hidden', '[2001:db8:cafe::17]:4711']],
     ['for="a,b", for=c', ['c', 'a,b']],
     ['for="a\\"b,c", for=d', ['d', 'a"b,c']],
+    ['for="a,\\"b", for=d', ['d', 'a,"b']],
     ['for="a\\\\", for=d', ['d', 'a\\']],
     ['for="a\\\\\\", b", for=d', ['d', 'a\\", b']],
     ['by=203.0.113.60', ['']],
