@@ -20,3 +20,21 @@ export interface Verdict {
   readonly delayMs: number;
   readonly servedBy: ServedBy;
 }
+
+/**
+ * The verdict that speaks for all of them: a denied one before allowed ones, among denied ones the longest wait,
+ * among allowed ones the least remaining, then the longest reset; the first of equals. Undefined for none.
+ */
+export function strictestVerdict(verdicts: readonly Verdict[]): Verdict | undefined {
+  let strictest = verdicts[0];
+  for (const verdict of verdicts) {
+    if (strictest !== undefined && isStricter(verdict, strictest)) strictest = verdict;
+  }
+  return strictest;
+}
+
+function isStricter(a: Verdict, b: Verdict): boolean {
+  if (a.allowed !== b.allowed) return b.allowed;
+  if (!a.allowed) return a.retryAfterMs > b.retryAfterMs;
+  return a.remaining < b.remaining || (a.remaining === b.remaining && a.resetAfterMs > b.resetAfterMs);
+}
