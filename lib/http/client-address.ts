@@ -1,5 +1,5 @@
 import type { DiagnosticSink } from '../core/diagnostics.js';
-import { identityOf, parseEndpoint } from './address.js';
+import { identityOf, parseEndpoint } from '../core/address.js';
 import { FORWARDED_HEADERS, nearestFirst, type ForwardedHeader } from './forwarded-hops.js';
 import { RecentCache } from './recent-cache.js';
 import { parseTrustedProxies, type ProxyTrust, type TrustedProxies } from './trusted-proxies.js';

@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js';
 import { RateLimitConfigError } from '../core/errors.js';
-import { parseAddress, type Address } from './address.js';
+import { parseAddress, type Address } from '../core/address.js';
 import { FORWARDED_HEADERS, type ForwardedHeader } from './forwarded-hops.js';
 
 /**

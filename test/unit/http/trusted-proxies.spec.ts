@@ -1,5 +1,5 @@
 import { RateLimitConfigError } from '../../../lib/core/errors.js';
-import { parseAddress } from '../../../lib/http/address.js';
+import { parseAddress } from '../../../lib/core/address.js';
 import { parseTrustedProxies, type TrustedProxies } from '../../../lib/http/trusted-proxies.js';
 
 describe('parseTrustedProxies', () => {

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { normalizeAddress } from '../../../lib/http/address.js';
+import { normalizeAddress } from '../../../lib/core/address.js';
 
 describe('normalizeAddress', () => {
   it.each([
