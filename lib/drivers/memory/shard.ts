@@ -66,14 +66,15 @@ export class Shard {
 
   setExpiry(slot: number, time: number): void {
     this.columns.expiries[slot] = time;
-    if (time < this.nextExpiry) this.nextExpiry = time;
+    this.#noteExpiry(time);
   }
 
   /**
    * Removes expired entries among `budget` slots from `from` on; returns where to go on, or -1 at the end.
-   * The lower bound {@link nextExpiry} is exact again after a whole pass.
+   * A pass from 0 to the end makes {@link nextExpiry} exact again.
    */
-  sweep(from: number, budget: number, now: number, pass: { nextExpiry: number }): number {
+  sweep(from: number, budget: number, now: number): number {
+    if (from === 0) this.nextExpiry = Infinity;
     if (this.#old !== undefined) this.#move(budget);
     const { columns } = this;
     let slot = from;
@@ -85,18 +86,20 @@ export class Shard {
         // What moves back into the gap is looked at next.
         columns.remove(slot);
       } else {
-        pass.nextExpiry = Math.min(pass.nextExpiry, columns.expiries[slot]!);
+        this.#noteExpiry(columns.expiries[slot]!);
         slot++;
       }
     }
     if (slot < columns.capacity) return slot;
+    // What has not moved yet was not looked at: come back.
+    if (this.#old !== undefined) this.nextExpiry = 0;
     this.#shrink();
     return -1;
   }
 
-  /** Moves whatever is still in the old columns over, so that everything is in {@link columns}. */
-  settle(): void {
-    while (this.#old !== undefined) this.#move(Infinity);
+
+  #noteExpiry(time: number): void {
+    if (time < this.nextExpiry) this.nextExpiry = time;
   }
 
   #tag(key: string, hash: number, secret: HashSecret | undefined): number {
@@ -108,16 +111,16 @@ export class Shard {
   #findOld(key: string, hash: number): number {
     const old = this.#old!;
     const found = old.find(key, this.#tag(key, hash, this.#oldSecret));
-    return found < 0 ? -1 : this.#moveEntry(old, found, hash);
+    return found < 0 ? -1 : this.#moveEntry(old, found);
   }
 
-  #moveEntry(old: Columns, from: number, hash?: number): number {
+  #moveEntry(old: Columns, from: number): number {
     const key = old.keys[from]!;
-    // Under the same hash function the tag moves along; the text need not be hashed again.
-    const tag =
-      this.#secret === this.#oldSecret ? old.tags[from]! : this.#tag(key, hash ?? 0, this.#secret);
+    // Under the same hash function the tag moves along. It changes once, to the keyed one, which needs no hash.
+    const tag = this.#secret === this.#oldSecret ? old.tags[from]! : this.#tag(key, 0, this.#secret);
     const to = this.columns.insert(key, tag);
     this.columns.copyFrom(old, from, to);
+    this.#noteExpiry(old.expiries[from]!);
     old.markMoved(from);
     return to;
   }
@@ -133,13 +136,16 @@ export class Shard {
     this.#old = undefined;
   }
 
+  #settle(): void {
+    if (this.#old !== undefined) this.#move(Infinity);
+  }
+
   #resize(capacity: number): void {
-    this.settle();
     this.#old = this.columns;
     this.#oldSecret = this.#secret;
     this.#cursor = 0;
     this.columns = new Columns(capacity, this.#width, this.#withLogs);
-    if (capacity <= DOUBLE_UP_TO) this.settle();
+    if (capacity <= DOUBLE_UP_TO) this.#settle();
     else this.#move(MOVE_PER_INSERT);
   }
 
@@ -150,7 +156,7 @@ export class Shard {
   }
 
   #harden(): void {
-    this.settle();
+    this.#settle();
     this.#oldSecret = undefined;
     this.#old = this.columns;
     this.#cursor = 0;

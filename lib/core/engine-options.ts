@@ -1,0 +1,43 @@
+import * as v from 'valibot';
+import type { Clock } from './clock.js';
+import type { Driver } from './driver.js';
+import type { RateLimitObserver } from './observer.js';
+import { rule, wholeNumber } from './validation.js';
+
+/** Bounds of the memory driver. */
+export interface MemoryOptions {
+  /** The most counters and blocks held at once, ≥ 1; default 1,000,000. */
+  maxKeys?: number;
+  /** How often what has expired is removed, in milliseconds, ≥ 1; default 1,000. */
+  sweepIntervalMs?: number;
+}
+
+/** What the engine is made of, with or without Nest. */
+export interface EngineOptions {
+  driver?: 'memory' | 'redis' | 'hybrid' | Driver;
+  memory?: MemoryOptions;
+  observers?: readonly RateLimitObserver[];
+  /** HMAC secret: stores never see raw identifiers. */
+  hashKeys?: string;
+  /** `false`: every decision is "allowed", and nothing is counted. */
+  enabled?: boolean;
+  clock?: Clock;
+}
+
+export const memorySchema = v.strictObject({
+  maxKeys: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
+  sweepIntervalMs: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
+});
+
+export const clockRule = rule('RL_INVALID_OPTION', 'a Clock: an object with now()', (value) =>
+  typeof (value as Clock | null)?.now === 'function' ? (value as Clock) : undefined,
+);
+
+export const driverRule = rule("RL_INVALID_OPTION", "'memory', or a Driver", (value) =>
+  ['memory', 'redis', 'hybrid'].includes(value as string) || isDriver(value) ? (value as EngineOptions['driver']) : undefined,
+);
+
+function isDriver(value: unknown): value is Driver {
+  const candidate = value as Partial<Driver> | null;
+  return typeof candidate === 'object' && typeof candidate?.decide === 'function' && typeof candidate.status === 'function';
+}

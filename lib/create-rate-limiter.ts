@@ -1,0 +1,44 @@
+import { ALGORITHMS } from './algorithms/index.js';
+import { monotonicClock } from './core/clock.js';
+import type { DiagnosticSink } from './core/diagnostics.js';
+import type { Driver } from './core/driver.js';
+import type { EngineOptions } from './core/engine-options.js';
+import { RateLimitConfigError } from './core/errors.js';
+import { ObserverHub } from './core/observer.js';
+import { PolicyRegistry } from './core/policy-registry.js';
+import { RateLimiter, type RateLimiterParts } from './core/rate-limiter.js';
+import { MemoryDriver, type MemoryDriverOptions } from './drivers/memory/memory-driver.js';
+
+/** Puts the parts of an engine together: the one place that knows which algorithms and drivers there are. */
+export function engineParts(options: EngineOptions, report: DiagnosticSink): RateLimiterParts {
+  const observers = new ObserverHub(options.observers);
+  const surroundings = { algorithms: ALGORITHMS, report };
+  return {
+    registry: new PolicyRegistry(surroundings),
+    surroundings,
+    driver: openDriver(options, observers),
+    clock: options.clock ?? monotonicClock,
+    observers,
+    enabled: options.enabled ?? true,
+    hashKeys: options.hashKeys,
+  };
+}
+
+export function createRateLimiter(options: EngineOptions, report: DiagnosticSink) {
+  const parts = engineParts(options, report);
+  return { limiter: new RateLimiter(parts), registry: parts.registry };
+}
+
+function openDriver({ driver = 'memory', memory, clock }: EngineOptions, observers: ObserverHub): Driver {
+  if (typeof driver === 'object') return driver;
+  if (driver === 'memory') {
+    const options: MemoryDriverOptions = { ...memory, onEviction: (event) => observers.emit('eviction', event) };
+    return new MemoryDriver(clock === undefined ? options : { ...options, clock });
+  }
+  throw notAvailable('driver', "'memory' or a Driver of your own: this version has no Redis driver", driver);
+}
+
+/** The error for what is part of the contract and not part of this version. */
+export function notAvailable(path: string, expected: string, received: unknown): RateLimitConfigError {
+  return new RateLimitConfigError({ code: 'RL_NOT_AVAILABLE', path, expected, received });
+}

@@ -1,0 +1,477 @@
+import { randomInt } from 'node:crypto';
+import {
+  ALLOWED,
+  CHARGED_AT,
+  DELAY,
+  MARK,
+  OUTCOME_SLOTS,
+  REMAINING,
+  RESET_AFTER,
+  RETRY_AFTER,
+  type Algorithm,
+  type Quota,
+  type Receipt,
+} from '../../core/algorithm.js';
+import { monotonicClock, type Clock } from '../../core/clock.js';
+import type { Charge, Counter, Decision, Driver, DriverStatus, SynchronousDriver } from '../../core/driver.js';
+import type { EvictionEvent } from '../../core/observer.js';
+import type { Policy } from '../../core/policy.js';
+import { CoarseClock } from './coarse-clock.js';
+import { EntryRing } from './entry-ring.js';
+import { EvictionHand } from './eviction.js';
+import type { Shard } from './shard.js';
+import { SubjectTable } from './subject-table.js';
+import { startSweeping, Sweep, type SweptStore } from './sweeper.js';
+
+export interface MemoryDriverOptions {
+  /** The most counters and blocks held at once, ≥ 1; default 1,000,000, about 100 bytes each. */
+  readonly maxKeys?: number;
+  /** How often what has expired is removed, in milliseconds, ≥ 1; default 1,000. */
+  readonly sweepIntervalMs?: number;
+  readonly clock?: Clock;
+  /** Told of each counter that made room for another before it had expired. */
+  readonly onEviction?: (event: EvictionEvent) => void;
+  /** The start value of the hash; default a random one, which keeps collisions unpredictable. For tests. */
+  readonly hashStart?: number;
+}
+
+/** The tables of one policy. */
+interface PolicyTables {
+  readonly algorithm: Algorithm;
+  readonly counters: SubjectTable;
+  /** Whether calls may be held, so that some can't go at once. */
+  readonly shapes: boolean;
+  /** The last quota asked for, and the same without any patience. */
+  patient?: Quota;
+  impatient?: Quota;
+}
+
+/** One charge of a group on trial: what it would find, and what it would leave. */
+interface Trial {
+  readonly counter: Counter;
+  readonly cost: number;
+  /** Where its registers stand in the scratch; charges of one counter share them. */
+  readonly offset: number;
+  readonly log: EntryRing | undefined;
+  readonly blockedMs: number;
+  /** What the algorithm would take, the block apart; `undefined` where it denied. */
+  readonly receipt: Receipt | undefined;
+  readonly decision: Decision;
+}
+
+const DEFAULT_MAX_KEYS = 1_000_000;
+const DEFAULT_SWEEP_INTERVAL_MS = 1_000;
+const BLOCK_REGISTERS = 1;
+
+/** Counters in this process's memory, in typed arrays: 64 shards a policy, no object and no timer a key. */
+export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
+  readonly name = 'memory';
+  readonly synchronous: SynchronousDriver = this;
+  readonly #clock: Clock;
+  readonly #coarse: CoarseClock;
+  readonly #maxKeys: number;
+  readonly #hashStart: number;
+  readonly #onEviction: MemoryDriverOptions['onEviction'];
+  readonly #stopSweeping: () => void;
+  readonly #policies = new Map<string, PolicyTables>();
+  readonly #blocks = new Map<string, SubjectTable>();
+  readonly #hand = new EvictionHand();
+  readonly #out = new Float64Array(OUTCOME_SLOTS);
+  #scratch = new Float64Array(64);
+  #tables: SubjectTable[] = [];
+  #keys = 0;
+  #evictions = 0;
+
+  constructor(options: MemoryDriverOptions = {}) {
+    this.#clock = options.clock ?? monotonicClock;
+    this.#coarse = new CoarseClock(this.#clock, options.clock === undefined);
+    this.#maxKeys = options.maxKeys ?? DEFAULT_MAX_KEYS;
+    this.#hashStart = options.hashStart ?? randomInt(0x1_0000_0000);
+    this.#onEviction = options.onEviction;
+    const interval = options.sweepIntervalMs ?? DEFAULT_SWEEP_INTERVAL_MS;
+    this.#stopSweeping = startSweeping(this, this.#clock, interval);
+  }
+
+  decide(group: readonly Charge[]): readonly Decision[] {
+    const now = this.#now();
+    return group.length === 1 ? [this.#decideAt(group[0]!, now)] : this.#decideTogether(group, now);
+  }
+
+  decideOne(charge: Charge): Decision {
+    this.#coarse.touch();
+    return this.#decideAt(charge, this.#coarse.time[0]!);
+  }
+
+  tryTake(policy: Policy, quota: Quota, subject: string, cost: number): boolean {
+    this.#coarse.touch();
+    const now = this.#coarse.time[0]!;
+    if (this.#blockedMs(policy.name, subject, now) > 0) return false;
+    const tables = this.#tablesOf(policy);
+    this.#take(policy, tables.shapes ? impatient(tables, quota) : quota, subject, cost, now);
+    if (this.#out[ALLOWED] === 1) return true;
+    if (policy.blockMs > 0 && policy.mode === 'enforce' && !(tables.shapes && this.#hasPlace(policy, quota, subject, cost))) {
+      this.#startBlock(policy.name, subject, now + policy.blockMs);
+    }
+    return false;
+  }
+
+  /** Whether a call that can't go at once would at least have found a place to wait: then it was not denied. */
+  #hasPlace(policy: Policy, quota: Quota, subject: string, cost: number): boolean {
+    const trials: Trial[] = [];
+    this.#try({ policy, quota, subject }, cost, this.#coarse.time[0]!, trials);
+    return trials[0]!.receipt !== undefined;
+  }
+
+  peek(counter: Counter): Decision {
+    const now = this.#now();
+    const trials: Trial[] = [];
+    this.#try(counter, 1, now, trials);
+    const trial = trials[0]!;
+    this.#undo(trial, now);
+    return trial.receipt === undefined ? trial.decision : this.#measured(trial, now);
+  }
+
+  refund(counter: Counter, receipt: Receipt): void {
+    this.#giveBack(counter, receipt.cost, receipt);
+  }
+
+  giveBack(counter: Counter, cost: number): void {
+    this.#giveBack(counter, cost, null);
+  }
+
+  reset(counter: Counter): void {
+    this.#remove(this.#policies.get(counter.policy.name)?.counters, counter.subject);
+    this.unblock(counter);
+  }
+
+  block(counter: Counter, durationMs: number): void {
+    this.#startBlock(counter.policy.name, counter.subject, this.#now() + durationMs);
+  }
+
+  unblock(counter: Counter): void {
+    this.#remove(this.#blocks.get(counter.policy.name), counter.subject);
+  }
+
+  status(): DriverStatus {
+    return {
+      driver: this.name,
+      breaker: null,
+      fleetSize: null,
+      keys: this.#keys,
+      evictions: this.#evictions,
+      lastError: null,
+    };
+  }
+
+  /** Removes everything that has expired, at once; in the normal course a timer does it in slices. */
+  sweep(): void {
+    const sweep = new Sweep(this, this.#now());
+    while (!sweep.slice());
+  }
+
+  async close(): Promise<void> {
+    this.#stopSweeping();
+    this.#policies.clear();
+    this.#blocks.clear();
+    this.#tables = [];
+    this.#keys = 0;
+  }
+
+  /** @internal */
+  get tables(): readonly SubjectTable[] {
+    return this.#tables;
+  }
+
+  /** @internal */
+  removed(count: number): void {
+    this.#keys -= count;
+  }
+
+  #now(): number {
+    return Math.floor(this.#clock.now());
+  }
+
+  #decideAt({ policy, quota, subject, cost }: Charge, now: number): Decision {
+    const blockedMs = this.#blockedMs(policy.name, subject, now);
+    if (blockedMs > 0) {
+      const trials: Trial[] = [];
+      this.#try({ policy, quota, subject }, cost, now, trials);
+      this.#undo(trials[0]!, now);
+      return trials[0]!.decision;
+    }
+    this.#take(policy, quota, subject, cost, now);
+    const decision = this.#outcome(quota, cost);
+    return decision.allowed ? decision : this.#afterDenial({ policy, quota, subject }, decision, now);
+  }
+
+  /** Decides one charge in place: the short way for what is most calls. The outcome is in `#out`. */
+  #take(policy: Policy, quota: Quota, subject: string, cost: number, now: number): void {
+    const { algorithm, counters } = this.#tablesOf(policy);
+    const hash = counters.hash(subject);
+    const shard = counters.shard(hash);
+    const slot = shard.find(subject, hash);
+    const out = this.#out;
+    if (slot < 0) {
+      if (algorithm.shape === 'log') {
+        const log = new EntryRing();
+        algorithm.step(log, quota, now, cost, out);
+        if (log.size > 0) this.#insert(shard, subject, hash, now + algorithm.idleMs(quota), log);
+        return;
+      }
+      const scratch = this.#scratch;
+      scratch.fill(0, 0, counters.width);
+      algorithm.step(scratch, 0, quota, now, cost, out);
+      if (out[ALLOWED] === 0) return;
+      const made = this.#insert(shard, subject, hash, now + algorithm.idleMs(quota));
+      const { registers } = shard.columns;
+      for (let i = 0; i < counters.width; i++) registers[made * counters.width + i] = scratch[i]!;
+      return;
+    }
+    const { columns } = shard;
+    const expired = columns.expiries[slot]! <= now;
+    if (algorithm.shape === 'log') {
+      if (expired) columns.logs![slot] = new EntryRing();
+      algorithm.step(columns.logs![slot]!, quota, now, cost, out);
+    } else {
+      const offset = slot * counters.width;
+      if (expired) columns.registers.fill(0, offset, offset + counters.width);
+      algorithm.step(columns.registers, offset, quota, now, cost, out);
+    }
+    shard.setExpiry(slot, now + algorithm.idleMs(quota));
+  }
+
+  #decideTogether(group: readonly Charge[], now: number): readonly Decision[] {
+    const trials: Trial[] = [];
+    for (const charge of group) this.#try(charge, charge.cost, now, trials);
+    const passes = trials.every(({ decision, counter }) => decision.allowed || counter.policy.mode === 'shadow');
+    if (passes) {
+      for (const trial of trials) {
+        if (trial.decision.allowed) this.#commit(trial, now);
+        else this.#undo(trial, now);
+      }
+      return trials.map(({ decision }) => decision);
+    }
+    for (const trial of trials.toReversed()) this.#undo(trial, now);
+    return trials.map((trial) =>
+      trial.decision.allowed
+        ? this.#measured(trial, now)
+        : this.#afterDenial(trial.counter, trial.decision, now, trial.blockedMs),
+    );
+  }
+
+  /** Steps on a copy of the registers, or on the log itself, to be taken back by `#undo`. */
+  #try(counter: Counter, cost: number, now: number, trials: Trial[]): void {
+    const { policy, quota, subject } = counter;
+    const { algorithm, counters } = this.#tablesOf(policy);
+    const earlier = trials.find((t) => t.counter.policy.name === policy.name && t.counter.subject === subject);
+    const offset = earlier?.offset ?? this.#scratchAfter(trials.at(-1), counters.width);
+    let log = earlier?.log;
+    if (earlier === undefined) log = this.#load(counters, subject, now, offset);
+    if (algorithm.shape === 'log') algorithm.step((log ??= new EntryRing()), quota, now, cost, this.#out);
+    else algorithm.step(this.#scratch, offset, quota, now, cost, this.#out);
+    const outcome = this.#outcome(quota, cost);
+    const blockedMs = this.#blockedMs(policy.name, subject, now);
+    const decision = blockedMs > 0 ? blocked(outcome, blockedMs) : outcome;
+    trials.push({ counter, cost, offset, log, blockedMs, receipt: outcome.receipt, decision });
+  }
+
+  #scratchAfter(last: Trial | undefined, width: number): number {
+    const offset = last === undefined ? 0 : last.offset + this.#tablesOf(last.counter.policy).counters.width;
+    if (offset + width > this.#scratch.length) {
+      const grown = new Float64Array(2 * (offset + width));
+      grown.set(this.#scratch);
+      this.#scratch = grown;
+    }
+    return offset;
+  }
+
+  /** Copies a counter's registers into the scratch, zeros where there are none; returns its log. */
+  #load(counters: SubjectTable, subject: string, now: number, offset: number): EntryRing | undefined {
+    const { width } = counters;
+    this.#scratch.fill(0, offset, offset + width);
+    const hash = counters.hash(subject);
+    const shard = counters.shard(hash);
+    const slot = shard.find(subject, hash);
+    const { columns } = shard;
+    if (slot < 0 || columns.expiries[slot]! <= now) return undefined;
+    for (let i = 0; i < width; i++) this.#scratch[offset + i] = columns.registers[slot * width + i]!;
+    return columns.logs?.[slot];
+  }
+
+  #commit({ counter, offset, log }: Trial, now: number): void {
+    const { algorithm, counters } = this.#tablesOf(counter.policy);
+    const { width } = counters;
+    const hash = counters.hash(counter.subject);
+    const shard = counters.shard(hash);
+    const expiry = now + algorithm.idleMs(counter.quota);
+    let slot = shard.find(counter.subject, hash);
+    if (slot < 0) slot = this.#insert(shard, counter.subject, hash, expiry, log);
+    const { columns } = shard;
+    for (let i = 0; i < width; i++) columns.registers[slot * width + i] = this.#scratch[offset + i]!;
+    if (log !== undefined) columns.logs![slot] = log;
+    shard.setExpiry(slot, expiry);
+  }
+
+  /** Registers were stepped on a copy; only a log has to give back what it took. */
+  #undo({ counter, cost, log, receipt }: Trial, now: number): void {
+    if (log === undefined || receipt === undefined) return;
+    const { algorithm } = this.#tablesOf(counter.policy);
+    if (algorithm.shape === 'log') algorithm.refund(log, counter.quota, now, cost, receipt);
+  }
+
+  /** What a trial that was taken back reports: admitted, and what is left without it. */
+  #measured({ counter, decision }: Trial, now: number): Decision {
+    const { policy, quota, subject } = counter;
+    const { algorithm, counters } = this.#tablesOf(policy);
+    const log = this.#load(counters, subject, now, 0);
+    if (algorithm.shape === 'log') algorithm.step(log ?? new EntryRing(), quota, now, 0, this.#out);
+    else algorithm.step(this.#scratch, 0, quota, now, 0, this.#out);
+    const remaining = decision.allowed ? this.#out[REMAINING]! : 0;
+    const resetAfterMs = Math.max(this.#out[RESET_AFTER]!, decision.allowed ? 0 : decision.resetAfterMs);
+    return { ...decision, remaining, resetAfterMs, receipt: undefined };
+  }
+
+  /** Starts the policy's block where this denial is one of its own. */
+  #afterDenial({ policy, subject }: Counter, denial: Decision, now: number, blockedMs = 0): Decision {
+    if (policy.blockMs === 0 || policy.mode === 'shadow' || blockedMs > 0) return denial;
+    this.#startBlock(policy.name, subject, now + policy.blockMs);
+    return blocked(denial, policy.blockMs);
+  }
+
+  #outcome(quota: Quota, cost: number): Decision {
+    const out = this.#out;
+    const allowed = out[ALLOWED] === 1;
+    return {
+      allowed,
+      remaining: out[REMAINING]!,
+      retryAfterMs: out[RETRY_AFTER]!,
+      resetAfterMs: out[RESET_AFTER]!,
+      delayMs: out[DELAY]!,
+      servedBy: 'memory',
+      receipt: allowed
+        ? { cost, limit: quota.limit, windowMs: quota.windowMs, chargedAt: out[CHARGED_AT]!, mark: out[MARK]! }
+        : undefined,
+    };
+  }
+
+  #giveBack({ policy, quota, subject }: Counter, cost: number, receipt: Receipt | null): void {
+    const tables = this.#policies.get(policy.name);
+    if (tables === undefined || tables.algorithm.name !== policy.algorithm) return;
+    const { algorithm, counters } = tables;
+    const hash = counters.hash(subject);
+    const shard = counters.shard(hash);
+    const slot = shard.find(subject, hash);
+    const now = this.#now();
+    if (slot < 0 || shard.columns.expiries[slot]! <= now) return;
+    if (algorithm.shape === 'log') algorithm.refund(shard.columns.logs![slot]!, quota, now, cost, receipt);
+    else algorithm.refund(shard.columns.registers, slot * counters.width, quota, now, cost, receipt);
+  }
+
+  /** How long a subject is still blocked; 0 where it is not. */
+  #blockedMs(policy: string, subject: string, now: number): number {
+    if (this.#blocks.size === 0) return 0;
+    const blocks = this.#blocks.get(policy);
+    if (blocks === undefined) return 0;
+    const hash = blocks.hash(subject);
+    const shard = blocks.shard(hash);
+    const slot = shard.find(subject, hash);
+    return slot < 0 ? 0 : Math.max(0, shard.columns.registers[slot]! - now);
+  }
+
+  #startBlock(policy: string, subject: string, until: number): void {
+    let blocks = this.#blocks.get(policy);
+    if (blocks === undefined) {
+      blocks = new SubjectTable(policy, BLOCK_REGISTERS, false, this.#hashStart);
+      this.#blocks.set(policy, blocks);
+      this.#tables.push(blocks);
+    }
+    const hash = blocks.hash(subject);
+    const shard = blocks.shard(hash);
+    let slot = shard.find(subject, hash);
+    if (slot < 0) slot = this.#insert(shard, subject, hash, until);
+    shard.columns.registers[slot] = until;
+    shard.setExpiry(slot, until);
+  }
+
+  #remove(table: SubjectTable | undefined, subject: string): void {
+    if (table === undefined) return;
+    const hash = table.hash(subject);
+    const shard = table.shard(hash);
+    const slot = shard.find(subject, hash);
+    if (slot < 0) return;
+    shard.remove(slot);
+    this.#keys--;
+  }
+
+  /** Makes an entry, and room for it first where the store is full. */
+  #insert(shard: Shard, subject: string, hash: number, expiry: number, log?: EntryRing): number {
+    if (this.#keys >= this.#maxKeys) this.#evict();
+    this.#keys++;
+    const slot = shard.insert(detached(subject), hash);
+    if (log !== undefined) shard.columns.logs![slot] = log;
+    shard.setExpiry(slot, expiry);
+    return slot;
+  }
+
+  #evict(): void {
+    const evicted = this.#hand.evict(this.#tables);
+    if (evicted === undefined) return;
+    this.#keys--;
+    const remainingMs = evicted.expiry - this.#now();
+    if (remainingMs <= 0) return;
+    this.#evictions++;
+    this.#onEviction?.({ policy: evicted.policy, subject: evicted.subject, remainingMs });
+  }
+
+  #tablesOf(policy: Policy): PolicyTables {
+    const tables = this.#policies.get(policy.name);
+    return tables !== undefined && tables.algorithm === policy.arithmetic ? tables : this.#openTables(policy, tables);
+  }
+
+  /** A policy seen for the first time, or one whose algorithm has changed: that one starts afresh. */
+  #openTables(policy: Policy, previous: PolicyTables | undefined): PolicyTables {
+    if (previous !== undefined) {
+      this.#keys -= previous.counters.count;
+      this.#tables = this.#tables.filter((table) => table !== previous.counters);
+    }
+    const algorithm = policy.arithmetic;
+    const width = algorithm.shape === 'registers' ? algorithm.registers.length : 0;
+    const counters = new SubjectTable(policy.name, width, algorithm.shape === 'log', this.#hashStart);
+    const tables = { algorithm, counters, shapes: algorithm.uses.includes('maxDelay') };
+    this.#policies.set(policy.name, tables);
+    this.#tables.push(counters);
+    return tables;
+  }
+}
+
+/** The quota under which only what need not wait is admitted. Kept, so that asking again allocates nothing. */
+function impatient(tables: PolicyTables, quota: Quota): Quota {
+  if (tables.patient !== quota || tables.impatient === undefined) {
+    tables.patient = quota;
+    tables.impatient = { ...quota, maxDelayMs: 0 };
+  }
+  return tables.impatient;
+}
+
+function blocked(decision: Decision, blockedMs: number): Decision {
+  return {
+    ...decision,
+    allowed: false,
+    remaining: 0,
+    retryAfterMs: Math.max(decision.retryAfterMs, blockedMs),
+    resetAfterMs: Math.max(decision.resetAfterMs, blockedMs),
+    delayMs: 0,
+    receipt: undefined,
+  };
+}
+
+/**
+ * A copy of a text as one flat string: a slice would keep the text it was cut from alive, and a concatenation its
+ * parts, for as long as the counter lives.
+ */
+function detached(text: string): string {
+  const encoding = BEYOND_LATIN1.test(text) ? 'utf16le' : 'latin1';
+  return Buffer.from(text, encoding).toString(encoding);
+}
+
+const BEYOND_LATIN1 = /[^\u0000-\u00ff]/;
