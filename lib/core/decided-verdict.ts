@@ -21,8 +21,9 @@ export class DecidedVerdict implements Verdict {
   readonly resetAfterMs: number;
   readonly delayMs: number;
   readonly servedBy: ServedBy;
-  #taken: Taken | undefined;
-  #storeFailed: boolean;
+  readonly #counter: Counter;
+  readonly #storeFailed: boolean;
+  #receipt: Receipt | undefined;
 
   /** @param subject as callers know it, not as stores do */
   constructor(counter: Counter, subject: string, decision: Decision, storeFailed = false) {
@@ -36,8 +37,14 @@ export class DecidedVerdict implements Verdict {
     this.resetAfterMs = decision.resetAfterMs;
     this.delayMs = counter.policy.mode === 'shadow' ? 0 : decision.delayMs;
     this.servedBy = decision.servedBy;
-    this.#taken = decision.receipt === undefined ? undefined : { counter, receipt: decision.receipt };
+    this.#counter = counter;
     this.#storeFailed = storeFailed;
+    this.#receipt = decision.receipt;
+  }
+
+  /** What the verdict was about: the policy as it was then, and the quota of that subject. */
+  static counterOf(verdict: Verdict): Counter | undefined {
+    return verdict instanceof DecidedVerdict ? verdict.#counter : undefined;
   }
 
   /** Whether the policy's `onUnavailable` answered, because the store could not. */
@@ -47,8 +54,8 @@ export class DecidedVerdict implements Verdict {
 
   /** What the verdict took, at most once; `undefined` when it took nothing or was refunded. */
   static release(verdict: DecidedVerdict): Taken | undefined {
-    const taken = verdict.#taken;
-    verdict.#taken = undefined;
-    return taken;
+    const receipt = verdict.#receipt;
+    verdict.#receipt = undefined;
+    return receipt === undefined ? undefined : { counter: verdict.#counter, receipt };
   }
 }

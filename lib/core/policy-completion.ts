@@ -1,5 +1,5 @@
 import * as v from 'valibot';
-import type { Algorithm } from './algorithm.js';
+import type { Algorithm, Quota } from './algorithm.js';
 import type { DiagnosticSink } from './diagnostics.js';
 import { RateLimitConfigError } from './errors.js';
 import type { AlgorithmName, KeyPart, Policy, PolicyOptions } from './policy.js';
@@ -10,7 +10,7 @@ const HEADER_KEY = /^header:[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const KEY_EXPECTED =
   "'ip', 'user', 'handler', 'route', 'global', 'header:<name>', a function, or a non-empty array of these";
 
-const key = rule('RL_INVALID_KEY', KEY_EXPECTED, (value): readonly KeyPart[] | undefined => {
+export const keyRule = rule('RL_INVALID_KEY', KEY_EXPECTED, (value): readonly KeyPart[] | undefined => {
   const parts: readonly unknown[] = Array.isArray(value) ? value : [value];
   return parts.length > 0 && parts.every(isKeyPart) ? parts.map(canonicalPart) : undefined;
 });
@@ -34,7 +34,7 @@ function isAlgorithm(value: unknown): value is Algorithm {
   return typeof candidate === 'object' && typeof candidate?.step === 'function' && typeof candidate.name === 'string';
 }
 
-const cost = rule('RL_INVALID_COST', 'a whole number ≥ 1, or a function', (value) =>
+export const costRule = rule('RL_INVALID_COST', 'a whole number ≥ 1, or a function', (value) =>
   typeof value === 'function' || (Number.isSafeInteger(value) && (value as number) >= 1)
     ? (value as Policy['cost'])
     : undefined,
@@ -48,8 +48,8 @@ export const policyOptionsSchema = v.strictObject({
   algorithm: v.optional(algorithm, 'sliding-window-counter'),
   burst: v.optional(wholeNumber('RL_INVALID_BURST', 1)),
   maxDelay: v.optional(duration(0)),
-  key: v.optional(key),
-  cost: v.optional(cost, 1),
+  key: v.optional(keyRule),
+  cost: v.optional(costRule, 1),
   block: v.optional(duration(0), 0),
   mode: v.optional(oneOf(['enforce', 'shadow']), 'enforce'),
   enforceAt: v.optional(oneOf(['guard', 'interceptor'])),
@@ -103,14 +103,7 @@ export function completePolicy(
     });
   }
   const quota = { limit, windowMs, burst, maxDelayMs: given.maxDelay ?? Infinity };
-  if (typeof given.cost === 'number' && limit > 0 && given.cost > arithmetic.capacity(quota)) {
-    throw new RateLimitConfigError({
-      code: 'RL_COST_OVER_CAPACITY',
-      path: `${path}.cost`,
-      expected: `at most ${arithmetic.capacity(quota)}, what the policy can ever admit at once`,
-      received: given.cost,
-    });
-  }
+  if (typeof given.cost === 'number') requireAffordable(given.cost, { arithmetic, ...quota }, `${path}.cost`);
   return {
     name,
     ...quota,
@@ -126,4 +119,16 @@ export function completePolicy(
     onUnavailable: given.onUnavailable,
     options,
   };
+}
+
+/** @throws RateLimitConfigError where a fixed cost could never be admitted; a limit of 0 means that on purpose */
+export function requireAffordable(cost: number, policy: Quota & { readonly arithmetic: Algorithm }, path: string): void {
+  const capacity = policy.arithmetic.capacity(policy);
+  if (policy.limit === 0 || cost <= capacity) return;
+  throw new RateLimitConfigError({
+    code: 'RL_COST_OVER_CAPACITY',
+    path,
+    expected: `at most ${capacity}, what the policy can ever admit at once`,
+    received: cost,
+  });
 }

@@ -1,0 +1,86 @@
+import type { ExecutionContext, HttpServer } from '@nestjs/common';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { CallContext } from '../../core/call-context.js';
+import type { ClientAddress } from '../../http/client-address.js';
+
+/** What Express's and Fastify's requests have in common, as far as it matters here. */
+export interface HttpRequest {
+  readonly headers: IncomingMessage['headers'];
+  readonly socket?: { readonly remoteAddress?: string | undefined };
+  readonly raw?: IncomingMessage;
+  readonly ip?: string;
+  readonly user?: unknown;
+  /** Express: the matched route. */
+  readonly route?: { readonly path?: unknown };
+  /** Fastify: the matched route. */
+  readonly routeOptions?: { readonly url?: unknown };
+}
+
+/** Express's response is Node's own; Fastify's reply holds it. */
+export type HttpResponse = ServerResponse | { readonly raw: ServerResponse };
+
+/** How a call's user and address are found. */
+export interface CallSources {
+  readonly userOf: (call: CallContext) => string | undefined;
+  /** `adapter`: what the framework made of the request. */
+  readonly clientAddress: ClientAddress | 'adapter';
+  readonly normalize: (address: string) => string | undefined;
+}
+
+/** An HTTP call. What costs something is found out when it is first asked for. */
+export class HttpCall implements CallContext {
+  readonly transport = 'http';
+  readonly className: string;
+  readonly methodName: string;
+  readonly args: readonly unknown[];
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
+  readonly #sources: CallSources;
+
+  constructor(context: ExecutionContext, methodName: string, sources: CallSources) {
+    this.className = context.getClass().name;
+    this.methodName = methodName;
+    this.args = context.getArgs();
+    this.request = this.args[0] as HttpRequest;
+    this.response = this.args[1] as HttpResponse;
+    this.#sources = sources;
+  }
+
+  get ip(): string | undefined {
+    const { clientAddress, normalize } = this.#sources;
+    const { request } = this;
+    if (clientAddress === 'adapter') return request.ip === undefined ? undefined : normalize(request.ip);
+    return clientAddress((request.raw ?? request).socket?.remoteAddress, this.#header);
+  }
+
+  /** Asked anew each time: guards put the user on the request while the call is on its way. */
+  get user(): string | undefined {
+    return this.#sources.userOf(this);
+  }
+
+  get route(): string | undefined {
+    const template = this.request.routeOptions?.url ?? this.request.route?.path;
+    return typeof template === 'string' ? template : undefined;
+  }
+
+  header(name: string): string | undefined {
+    return this.#header(name);
+  }
+
+  readonly #header = (name: string): string | undefined => {
+    const value = this.request.headers[name];
+    return Array.isArray(value) ? value.join(', ') : value;
+  };
+}
+
+/** Node's response behind the framework's. */
+export function rawResponse(response: HttpResponse): ServerResponse {
+  return 'raw' in response ? response.raw : response;
+}
+
+/** Puts a header on whichever framework's response. */
+export type SetHeader = (name: string, value: string) => void;
+
+export function headerSetter(adapter: HttpServer, response: unknown): SetHeader {
+  return (name, value) => void adapter.setHeader?.(response, name, value);
+}
