@@ -12,6 +12,8 @@ export default {
   project: ['{lib,bench,scripts,test}/**/*.{ts,mjs}', 'sample/*/src/**/*.ts'],
   // Applications of their own, installed and run by scripts/consumers.mjs.
   ignore: ['test/consumers/**'],
+  // A type that an exported function of the same file mentions.
+  ignoreExportsUsedInFile: { interface: true, type: true },
   ignoreDependencies: [
     // These belong to the Redis driver and its tests, and to the metrics and throttler entry points.
     'ioredis',
