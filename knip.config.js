@@ -18,7 +18,6 @@ export default {
     // These belong to the Redis driver and its tests, and to the metrics and throttler entry points.
     'ioredis',
     'testcontainers',
-    '@willsoto/nestjs-prometheus',
     'prom-client',
     '@nestjs/throttler',
     // Loaded by jest to read jest.config.ts.
