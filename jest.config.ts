@@ -1,17 +1,55 @@
 import type { Config } from 'jest';
 
-const config: Config = {
+type Project = Exclude<NonNullable<Config['projects']>[number], string>;
+
+const shared = {
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
-  testMatch: ['<rootDir>/test/**/*.spec.ts'],
-  moduleNameMapper: {
-    '^nestjs-distlimit$': '<rootDir>/lib/index.ts',
-    '^nestjs-distlimit/(.*)$': '<rootDir>/lib/$1/index.ts',
-    '^(\\.{1,2}/.*)\\.js$': '$1',
-  },
+  modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/sample/.*/dist/', '<rootDir>/test/consumers/'],
   transform: {
+    // Types are checked apart, by `npm run typecheck`.
     '^.+\\.ts$': ['ts-jest', { useESM: true, tsconfig: '<rootDir>/tsconfig.json', diagnostics: false }],
   },
+} satisfies Project;
+
+const sources = {
+  '^nestjs-distlimit$': '<rootDir>/lib/index.ts',
+  '^nestjs-distlimit/(.*)$': '<rootDir>/lib/$1/index.ts',
+  '^(\\.{1,2}/.*)\\.js$': '$1',
+};
+
+const nest11 = '<rootDir>/compat/nest11/node_modules';
+
+const config: Config = {
+  collectCoverageFrom: ['lib/**/*.ts'],
+  // Specs that touch Nest (test/e2e, test/unit/nest) run once on each Nest major, all others once.
+  projects: [
+    {
+      ...shared,
+      displayName: 'nest12',
+      globals: { NEST_MAJOR: 12 },
+      testMatch: ['<rootDir>/test/**/*.spec.ts'],
+      moduleNameMapper: sources,
+      // Both are for CJS packages that require Nest 12; the files say more.
+      setupFilesAfterEnv: ['<rootDir>/test/support/nest-preload.mjs'],
+      transformIgnorePatterns: ['/node_modules/(?!@nestjs/)'],
+      transform: {
+        ...shared.transform,
+        '/node_modules/@nestjs/.+\\.js$': '<rootDir>/test/support/nest-transform.mjs',
+      },
+    },
+    {
+      ...shared,
+      displayName: 'nest11',
+      globals: { NEST_MAJOR: 11 },
+      testMatch: ['<rootDir>/test/e2e/**/*.spec.ts', '<rootDir>/test/unit/nest/**/*.spec.ts'],
+      moduleNameMapper: {
+        ...sources,
+        '^(@nestjs/.*|@willsoto/nestjs-prometheus|prom-client|reflect-metadata|rxjs)$': `${nest11}/$1`,
+        '^rxjs/(.*)$': `${nest11}/rxjs/$1`,
+      },
+    },
+  ],
 };
 
 export default config;

@@ -1,0 +1,26 @@
+import { entryPoints } from './scripts/entry-points.mjs';
+
+export default {
+  entry: [
+    ...entryPoints.map(({ source }) => source),
+    'bench/*.{mjs,ts}',
+    'sample/*/src/main.ts',
+    'test/**/*.spec.ts',
+    // Named in jest.config.ts.
+    'test/support/nest-{preload,transform}.mjs',
+  ],
+  project: ['{lib,bench,scripts,test}/**/*.{ts,mjs}', 'sample/*/src/**/*.ts'],
+  // Applications of their own, installed and run by scripts/consumers.mjs.
+  ignore: ['test/consumers/**'],
+  // A type that an exported function of the same file mentions.
+  ignoreExportsUsedInFile: { interface: true, type: true },
+  ignoreDependencies: [
+    // These belong to the Redis driver and its tests, and to the metrics and throttler entry points.
+    'ioredis',
+    'testcontainers',
+    'prom-client',
+    '@nestjs/throttler',
+    // Loaded by jest to read jest.config.ts.
+    'ts-node',
+  ],
+};

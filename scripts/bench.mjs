@@ -1,0 +1,11 @@
+// Runs every benchmark, passing the arguments on: npm run bench -- --quick
+import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+
+for (const script of ['scripts/build.mjs', 'bench/memory.mjs', 'bench/http.mjs']) {
+  const args = script.startsWith('bench/') ? process.argv.slice(2) : [];
+  const { status } = spawnSync(process.execPath, [script, ...args], { cwd: root, stdio: 'inherit' });
+  if (status !== 0) process.exit(status ?? 1);
+}

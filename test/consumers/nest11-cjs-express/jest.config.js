@@ -1,0 +1,4 @@
+module.exports = {
+  rootDir: 'src',
+  transform: { '^.+\\.ts$': ['ts-jest', { tsconfig: '<rootDir>/../tsconfig.json' }] },
+};
