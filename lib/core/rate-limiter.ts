@@ -59,16 +59,22 @@ export interface RateLimiterParts {
 export class RateLimiter {
   readonly #parts: RateLimiterParts;
   readonly #lines: WaitingLines;
+  readonly #observers: ObserverHub;
   #resolver: PolicyResolver | undefined;
+  /** The driver's synchronous side, where what is set up leaves nothing to do before or after it. */
+  #direct: SynchronousDriver | undefined;
 
   constructor(parts: RateLimiterParts) {
     this.#parts = parts;
     this.#lines = new WaitingLines(parts.clock);
+    this.#observers = parts.observers;
+    if (parts.enabled && parts.hashKeys === undefined) this.#direct = parts.driver.synchronous;
   }
 
   /** Gives subjects quotas of their own from now on. */
   useResolver(resolver: PolicyResolver): void {
     this.#resolver = resolver;
+    this.#direct = undefined;
   }
 
   /**
@@ -283,7 +289,7 @@ export class RateLimiter {
 
   /** @internal The shortest way into a synchronous driver; `undefined` where somebody has to see the decision. */
   get directSide(): SynchronousDriver | undefined {
-    return this.#direct && !enforcementSuspended() ? this.#parts.driver.synchronous : undefined;
+    return enforcementSuspended() || this.#observers.listensToDecisions ? undefined : this.#direct;
   }
 
   /** @internal */
@@ -305,11 +311,6 @@ export class RateLimiter {
         ? `the driver '${driver.name}' can't decide without waiting; use consume() or tryAcquire()`
         : 'a policy resolver may have to wait; use consume() or tryAcquire()',
     );
-  }
-
-  get #direct(): boolean {
-    const { hashKeys, observers, enabled } = this.#parts;
-    return enabled && hashKeys === undefined && this.#resolver === undefined && !observers.listensToDecisions;
   }
 
   get #idle(): boolean {
