@@ -47,7 +47,7 @@ export function drainingBucket(traits: {
       const capacity = limit === 0 ? 0 : burst * window;
       const stored = r[o + AT]!;
       const ahead = stored > now + MAX_CLOCK_LEAD_MS;
-      const at = ahead ? now : Math.max(stored, now);
+      const at = Math.max(ahead ? 0 : stored, now);
       let used = r[o + USED]!;
       const counted = r[o + WINDOW]!;
       if (counted !== window && counted !== 0) used = Math.ceil((used * window) / counted);

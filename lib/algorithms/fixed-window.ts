@@ -35,7 +35,7 @@ export const fixedWindow: RegisterAlgorithm = {
     let start = r[o + START]!;
     let used = r[o + USED]!;
     const ahead = start > now + MAX_CLOCK_LEAD_MS;
-    const t = ahead ? now : Math.max(start, now);
+    const t = Math.max(ahead ? 0 : start, now);
     const live = ahead || t < start + r[o + WINDOW]!;
     if (!live) used = 0;
     if (!live || ahead || r[o + WINDOW] !== window) start = Math.floor(t / window) * window;

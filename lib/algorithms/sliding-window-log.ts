@@ -27,7 +27,8 @@ export const slidingWindowLog: LogAlgorithm = {
   idleMs: ({ windowMs }) => windowMs,
 
   step(log, { limit, windowMs: window }, now, cost, out) {
-    const t = settleTime(log, now);
+    settle(log, now);
+    const t = Math.max(log.size === 0 ? 0 : log.time(log.size - 1), now);
     dropExpired(log, t - window);
 
     const used = log.total;
@@ -39,7 +40,11 @@ export const slidingWindowLog: LogAlgorithm = {
     }
     out[ALLOWED] = allowed ? 1 : 0;
     out[REMAINING] = Math.max(0, limit - log.total);
-    out[RETRY_AFTER] = allowed ? 0 : cost > limit ? NEVER : timeFreeing(log, used + cost - limit) + window - now;
+    out[RETRY_AFTER] = allowed
+      ? 0
+      : cost > limit
+        ? NEVER
+        : log.time(entryFreeing(log, used + cost - limit)) + window - now;
     out[RESET_AFTER] = log.total === 0 ? 0 : lastTime(log) + window - now;
     out[DELAY] = 0;
     out[CHARGED_AT] = t;
@@ -57,13 +62,10 @@ export const slidingWindowLog: LogAlgorithm = {
   },
 };
 
-/** The time to count at. Entries of a clock that jumped ahead are brought back to the present first. */
-function settleTime(log: EntryLog, now: number): number {
-  if (log.size === 0) return now;
-  const newest = log.time(log.size - 1);
-  if (newest <= now + MAX_CLOCK_LEAD_MS) return Math.max(newest, now);
+/** Brings entries of a clock that jumped ahead back to the present. */
+function settle(log: EntryLog, now: number): void {
+  if (log.size === 0 || log.time(log.size - 1) <= now + MAX_CLOCK_LEAD_MS) return;
   for (let i = log.size - 1; i >= 0 && log.time(i) > now; i--) log.amend(i, now, log.cost(i));
-  return now;
 }
 
 function dropExpired(log: EntryLog, upTo: number): void {
@@ -72,11 +74,11 @@ function dropExpired(log: EntryLog, upTo: number): void {
   if (expired > 0) log.dropOldest(expired);
 }
 
-/** The time of the entry whose expiry leaves `due` units or more free. */
-function timeFreeing(log: EntryLog, due: number): number {
+/** The entry whose expiry leaves `due` units or more free. */
+function entryFreeing(log: EntryLog, due: number): number {
   let i = 0;
   for (let freed = log.cost(0); freed < due; freed += log.cost(i)) i++;
-  return log.time(i);
+  return i;
 }
 
 /** The time of the last entry that still holds something: a refund may have emptied later ones. */
