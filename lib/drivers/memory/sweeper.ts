@@ -34,7 +34,7 @@ export class Sweep {
     while (left > 0) {
       const table = this.#tables[this.#table];
       if (table === undefined) return true;
-      const shard = table.shardAt(this.#shard);
+      const shard = table.retired ? undefined : table.shardAt(this.#shard);
       // The cheap case of a long window: a whole shard in which nothing is due.
       if (shard === undefined || (this.#slot === 0 && shard.nextExpiry > this.#now)) {
         left--;
@@ -48,6 +48,8 @@ export class Sweep {
 
   #sweepSome(table: SubjectTable, shard: Shard, budget: number): number {
     const before = shard.count;
+    // Before the sweep: at its end a shard that has emptied is made small.
+    const slotsLeft = shard.columns.capacity - this.#slot;
     const next = shard.sweep(this.#slot, budget, this.#now);
     this.#store.removed(before - shard.count);
     if (next >= 0) {
@@ -56,7 +58,7 @@ export class Sweep {
     }
     if (shard.count === 0) table.dropShard(this.#shard);
     this.#nextShard();
-    return Math.min(budget, shard.columns.capacity);
+    return Math.min(budget, Math.max(1, slotsLeft));
   }
 
   #nextShard(): void {
