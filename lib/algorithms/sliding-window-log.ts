@@ -27,8 +27,10 @@ export const slidingWindowLog: LogAlgorithm = {
   idleMs: ({ windowMs }) => windowMs,
 
   step(log, { limit, windowMs: window }, now, cost, out) {
-    settle(log, now);
-    const t = Math.max(log.size === 0 ? 0 : log.time(log.size - 1), now);
+    const newest = log.size === 0 ? 0 : log.time(log.size - 1);
+    const ahead = newest > now + MAX_CLOCK_LEAD_MS;
+    if (ahead) bringBack(log, now);
+    const t = Math.max(ahead ? 0 : newest, now);
     dropExpired(log, t - window);
 
     const used = log.total;
@@ -45,7 +47,7 @@ export const slidingWindowLog: LogAlgorithm = {
       : cost > limit
         ? NEVER
         : log.time(entryFreeing(log, used + cost - limit)) + window - now;
-    out[RESET_AFTER] = log.total === 0 ? 0 : lastTime(log) + window - now;
+    out[RESET_AFTER] = log.total === 0 ? 0 : log.time(lastEntry(log)) + window - now;
     out[DELAY] = 0;
     out[CHARGED_AT] = t;
     out[MARK] = t;
@@ -63,8 +65,7 @@ export const slidingWindowLog: LogAlgorithm = {
 };
 
 /** Brings entries of a clock that jumped ahead back to the present. */
-function settle(log: EntryLog, now: number): void {
-  if (log.size === 0 || log.time(log.size - 1) <= now + MAX_CLOCK_LEAD_MS) return;
+function bringBack(log: EntryLog, now: number): void {
   for (let i = log.size - 1; i >= 0 && log.time(i) > now; i--) log.amend(i, now, log.cost(i));
 }
 
@@ -81,9 +82,9 @@ function entryFreeing(log: EntryLog, due: number): number {
   return i;
 }
 
-/** The time of the last entry that still holds something: a refund may have emptied later ones. */
-function lastTime(log: EntryLog): number {
+/** The last entry that still holds something: a refund may have emptied later ones. */
+function lastEntry(log: EntryLog): number {
   let i = log.size - 1;
   while (log.cost(i) === 0) i--;
-  return log.time(i);
+  return i;
 }

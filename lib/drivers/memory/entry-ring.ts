@@ -5,6 +5,8 @@ const INITIAL_ENTRIES = 4;
 /** The log of one subject in memory: a ring of (time, cost) pairs that doubles when it is full. */
 export class EntryRing implements EntryLog {
   #pairs = new Float64Array(2 * INITIAL_ENTRIES);
+  /** The length is a power of two, so wrapping is a mask. */
+  #mask = 2 * INITIAL_ENTRIES - 1;
   #head = 0;
   #size = 0;
   #total = 0;
@@ -17,12 +19,14 @@ export class EntryRing implements EntryLog {
     return this.#total;
   }
 
+  // These two spell out the place: the smaller they are, the surer they are inlined, and their numbers not boxed.
+
   time(index: number): number {
-    return this.#pairs[this.#at(index)]!;
+    return this.#pairs[(this.#head + 2 * index) & this.#mask]!;
   }
 
   cost(index: number): number {
-    return this.#pairs[this.#at(index) + 1]!;
+    return this.#pairs[((this.#head + 2 * index) & this.#mask) + 1]!;
   }
 
   push(time: number, cost: number): void {
@@ -46,9 +50,8 @@ export class EntryRing implements EntryLog {
     this.#pairs[at + 1] = cost;
   }
 
-  /** The length is a power of two, so wrapping is a mask. */
   #at(index: number): number {
-    return (this.#head + 2 * index) & (this.#pairs.length - 1);
+    return (this.#head + 2 * index) & this.#mask;
   }
 
   #grow(): void {
@@ -57,6 +60,7 @@ export class EntryRing implements EntryLog {
     grown.set(untilEnd);
     grown.set(this.#pairs.subarray(0, this.#head), untilEnd.length);
     this.#pairs = grown;
+    this.#mask = grown.length - 1;
     this.#head = 0;
   }
 }

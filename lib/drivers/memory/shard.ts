@@ -13,7 +13,7 @@ const GROWTH = 1.25;
 /** Below this load a large table is moved to a smaller one: memory goes back after a flood. */
 const MIN_LOAD = 0.15;
 /** How many slots of the old table each insertion moves on: the new one can't fill up before the old is empty. */
-const MOVE_PER_INSERT = 16;
+const MOVE_PER_INSERT = 64;
 /** A probe this long does not happen by chance at this load: somebody builds keys that collide. */
 const MAX_PROBES = 1_024;
 
@@ -24,6 +24,7 @@ const MAX_PROBES = 1_024;
 export class Shard {
   readonly #width: number;
   readonly #withLogs: boolean;
+  readonly #phase: number;
   columns: Columns;
   #old: Columns | undefined;
   #cursor = 0;
@@ -41,9 +42,14 @@ export class Shard {
     return this.#secret !== undefined;
   }
 
-  constructor(width: number, withLogs: boolean) {
+  /**
+   * @param phase 0 ≤ phase < 1: shifts the sizes of large tables against those of other shards. Shards fill alike, and
+   *   would otherwise all grow at the same moment, each holding two tables.
+   */
+  constructor(width: number, withLogs: boolean, phase = 0) {
     this.#width = width;
     this.#withLogs = withLogs;
+    this.#phase = phase;
     this.columns = new Columns(INITIAL_CAPACITY, width, withLogs);
   }
 
@@ -60,7 +66,7 @@ export class Shard {
   /** Makes a zeroed entry for a key that is not here. */
   insert(text: string, key: SubjectKey): number {
     if (this.#old !== undefined) this.#move(MOVE_PER_INSERT);
-    else if (this.columns.count + 1 > room(this.columns.capacity)) this.#resize(grown(this.columns.capacity));
+    else if (this.columns.count + 1 > room(this.columns.capacity)) this.#resize(this.#grown());
     const slot = this.columns.insert(text, key, tagOf(text, key.hash, this.#secret));
     if (this.columns.lastProbes <= MAX_PROBES || this.hardened) return slot;
     this.#harden();
@@ -119,6 +125,12 @@ export class Shard {
     return -1;
   }
 
+  #grown(): number {
+    const { capacity } = this.columns;
+    if (capacity < DOUBLE_UP_TO) return capacity * 2;
+    return Math.ceil(capacity * (capacity === DOUBLE_UP_TO ? GROWTH ** (1 - this.#phase) : GROWTH));
+  }
+
   #noteExpiry(slot: number): void {
     const expiry = this.expiry(slot);
     if (expiry < this.nextExpiry) this.nextExpiry = expiry;
@@ -174,7 +186,7 @@ export class Shard {
     this.#old = this.columns;
     this.#cursor = 0;
     this.#secret = { k0: randomWord(), k1: randomWord() };
-    this.columns = new Columns(grown(this.columns.capacity), this.#width, this.#withLogs);
+    this.columns = new Columns(this.#grown(), this.#width, this.#withLogs);
     this.#move(MOVE_PER_INSERT);
   }
 }
@@ -183,10 +195,6 @@ function tagOf(text: string, hash: number, secret: HashSecret | undefined): numb
   if (secret !== undefined) return Columns.tagOf(halfSipHash(text, secret));
   // The low bits chose the shard and are alike here: mix, so that the high bits place the entry well.
   return Columns.tagOf(Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d));
-}
-
-function grown(capacity: number): number {
-  return capacity < DOUBLE_UP_TO ? capacity * 2 : Math.ceil(capacity * GROWTH);
 }
 
 /** How many entries a table holds before it grows. */

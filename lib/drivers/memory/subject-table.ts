@@ -21,7 +21,7 @@ export class SubjectTable {
   shard(hash: number): Shard {
     // The same as the remainder, but of integers: V8 takes the remainder of an unsigned number as floating point.
     const index = hash & (SHARDS - 1);
-    return (this.#shards[index] ??= new Shard(this.width, this.#withLogs));
+    return (this.#shards[index] ??= new Shard(this.width, this.#withLogs, index / SHARDS));
   }
 
   shardAt(index: number): Shard | undefined {
