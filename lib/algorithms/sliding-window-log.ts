@@ -39,7 +39,11 @@ export const slidingWindowLog: LogAlgorithm = {
     }
     out[ALLOWED] = allowed ? 1 : 0;
     out[REMAINING] = Math.max(0, limit - log.total);
-    out[RETRY_AFTER] = allowed ? 0 : cost > limit ? NEVER : timeFreeing(log, used + cost - limit) + window - now;
+    out[RETRY_AFTER] = allowed
+      ? 0
+      : cost > limit
+        ? NEVER
+        : timeFreeing(log, used + cost - limit) + window - now;
     out[RESET_AFTER] = log.total === 0 ? 0 : lastTime(log) + window - now;
     out[DELAY] = 0;
     out[CHARGED_AT] = t;

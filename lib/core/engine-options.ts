@@ -33,11 +33,17 @@ export const clockRule = rule('RL_INVALID_OPTION', 'a Clock: an object with now(
   typeof (value as Clock | null)?.now === 'function' ? (value as Clock) : undefined,
 );
 
-export const driverRule = rule("RL_INVALID_OPTION", "'memory', or a Driver", (value) =>
-  ['memory', 'redis', 'hybrid'].includes(value as string) || isDriver(value) ? (value as EngineOptions['driver']) : undefined,
+export const driverRule = rule('RL_INVALID_OPTION', "'memory', or a Driver", (value) =>
+  ['memory', 'redis', 'hybrid'].includes(value as string) || isDriver(value)
+    ? (value as EngineOptions['driver'])
+    : undefined,
 );
 
 function isDriver(value: unknown): value is Driver {
   const candidate = value as Partial<Driver> | null;
-  return typeof candidate === 'object' && typeof candidate?.decide === 'function' && typeof candidate.status === 'function';
+  return (
+    typeof candidate === 'object' &&
+    typeof candidate?.decide === 'function' &&
+    typeof candidate.status === 'function'
+  );
 }

@@ -54,7 +54,10 @@ export class ObserverHub {
     return this.#decisions;
   }
 
-  emit<K extends keyof RateLimitObserver>(kind: K, event: Parameters<NonNullable<RateLimitObserver[K]>>[0]): void {
+  emit<K extends keyof RateLimitObserver>(
+    kind: K,
+    event: Parameters<NonNullable<RateLimitObserver[K]>>[0],
+  ): void {
     for (const observer of this.#observers) {
       try {
         (observer[kind] as ((e: typeof event) => void) | undefined)?.call(observer, event);

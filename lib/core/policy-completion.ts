@@ -25,13 +25,20 @@ function canonicalPart(part: KeyPart): KeyPart {
   return typeof part === 'string' ? (part.toLowerCase() as KeyPart) : part;
 }
 
-const algorithm = rule('RL_UNKNOWN_ALGORITHM', 'the name of a built-in algorithm, or an Algorithm', (value) =>
-  typeof value === 'string' || isAlgorithm(value) ? (value as AlgorithmName | Algorithm) : undefined,
+const algorithm = rule(
+  'RL_UNKNOWN_ALGORITHM',
+  'the name of a built-in algorithm, or an Algorithm',
+  (value) =>
+    typeof value === 'string' || isAlgorithm(value) ? (value as AlgorithmName | Algorithm) : undefined,
 );
 
 function isAlgorithm(value: unknown): value is Algorithm {
   const candidate = value as Partial<Algorithm> | null;
-  return typeof candidate === 'object' && typeof candidate?.step === 'function' && typeof candidate.name === 'string';
+  return (
+    typeof candidate === 'object' &&
+    typeof candidate?.step === 'function' &&
+    typeof candidate.name === 'string'
+  );
 }
 
 export const costRule = rule('RL_INVALID_COST', 'a whole number ≥ 1, or a function', (value) =>
@@ -76,7 +83,10 @@ export function completePolicy(
 ): Policy {
   const given = validate(policyOptionsSchema, options, path);
   const arithmetic = typeof given.algorithm === 'string' ? algorithms[given.algorithm] : given.algorithm;
-  if (arithmetic === undefined || !(typeof given.algorithm !== 'string' || Object.hasOwn(algorithms, given.algorithm))) {
+  if (
+    arithmetic === undefined ||
+    !(typeof given.algorithm !== 'string' || Object.hasOwn(algorithms, given.algorithm))
+  ) {
     throw new RateLimitConfigError({
       code: 'RL_UNKNOWN_ALGORITHM',
       path: `${path}.algorithm`,
@@ -122,7 +132,11 @@ export function completePolicy(
 }
 
 /** @throws RateLimitConfigError where a fixed cost could never be admitted; a limit of 0 means that on purpose */
-export function requireAffordable(cost: number, policy: Quota & { readonly arithmetic: Algorithm }, path: string): void {
+export function requireAffordable(
+  cost: number,
+  policy: Quota & { readonly arithmetic: Algorithm },
+  path: string,
+): void {
   const capacity = policy.arithmetic.capacity(policy);
   if (policy.limit === 0 || cost <= capacity) return;
   throw new RateLimitConfigError({

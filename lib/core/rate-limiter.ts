@@ -2,7 +2,15 @@ import { createHmac } from 'node:crypto';
 import type { CallContext } from './call-context.js';
 import type { Clock } from './clock.js';
 import { DecidedVerdict } from './decided-verdict.js';
-import type { Charge, Counter, Decision, Driver, DriverStatus, MaybePromise, SynchronousDriver } from './driver.js';
+import type {
+  Charge,
+  Counter,
+  Decision,
+  Driver,
+  DriverStatus,
+  MaybePromise,
+  SynchronousDriver,
+} from './driver.js';
 import { parseDuration, type Duration } from './duration.js';
 import { enforcementSuspended } from './enforcement.js';
 import { RateLimitConfigError, RateLimitError } from './errors.js';
@@ -83,7 +91,9 @@ export class RateLimiter {
   async consumeAll(
     charges: readonly { readonly policy: string; readonly subject: string; readonly cost?: number }[],
   ): Promise<Verdict[]> {
-    return this.decide(charges.map(({ policy, subject, cost }) => this.#request(this.slot(policy), subject, cost)));
+    return this.decide(
+      charges.map(({ policy, subject, cost }) => this.#request(this.slot(policy), subject, cost)),
+    );
   }
 
   /** Whether one call may go now, without waiting. Default policy: `default`. */
@@ -345,7 +355,10 @@ export class RateLimiter {
     const charge = this.#chargeOf(request);
     if (this.#resolver === undefined) return charge;
     const overrides = await this.#resolver.resolve({ charges: [named(request)] });
-    return { ...charge, quota: overrideQuota(charge.policy, overrides?.[request.slot.name], this.#parts.surroundings) };
+    return {
+      ...charge,
+      quota: overrideQuota(charge.policy, overrides?.[request.slot.name], this.#parts.surroundings),
+    };
   }
 
   async #withOverrides(

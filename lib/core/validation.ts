@@ -30,15 +30,21 @@ export function parseWhole(value: unknown, min: number): number | undefined {
 
 /** A duration of at least `min` milliseconds, as whole milliseconds. */
 export function duration(min: number) {
-  return rule('RL_INVALID_DURATION', `milliseconds or a duration such as '10s', at least ${min}ms`, (value) => {
-    const ms = parseDuration(value);
-    return ms !== undefined && ms >= min ? ms : undefined;
-  });
+  return rule(
+    'RL_INVALID_DURATION',
+    `milliseconds or a duration such as '10s', at least ${min}ms`,
+    (value) => {
+      const ms = parseDuration(value);
+      return ms !== undefined && ms >= min ? ms : undefined;
+    },
+  );
 }
 
 /** A function; which one is the type system's to know. */
 export function callable<T>() {
-  return rule('RL_INVALID_OPTION', 'a function', (value) => (typeof value === 'function' ? (value as T) : undefined));
+  return rule('RL_INVALID_OPTION', 'a function', (value) =>
+    typeof value === 'function' ? (value as T) : undefined,
+  );
 }
 
 /** One of a few names. */
@@ -49,16 +55,23 @@ export function oneOf<const T extends readonly string[]>(names: T) {
 }
 
 /** Text without control characters, 1 to 200 characters: it names things in logs, headers and stores. */
-export const nameRule = rule('RL_INVALID_NAME', 'text of 1 to 200 characters without control characters', (value) =>
-  // eslint-disable-next-line no-control-regex
-  typeof value === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/.test(value) ? value : undefined,
+export const nameRule = rule(
+  'RL_INVALID_NAME',
+  'text of 1 to 200 characters without control characters',
+  (value) =>
+    // eslint-disable-next-line no-control-regex
+    typeof value === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/.test(value) ? value : undefined,
 );
 
 /**
  * Checks `input` and returns it completed.
  * @throws RateLimitConfigError for the first thing that is wrong
  */
-export function validate<T extends v.GenericSchema>(schema: T, input: unknown, path: string): v.InferOutput<T> {
+export function validate<T extends v.GenericSchema>(
+  schema: T,
+  input: unknown,
+  path: string,
+): v.InferOutput<T> {
   const result = v.safeParse(schema, input, { abortEarly: true });
   if (result.success) return result.output;
   const issue = result.issues[0];

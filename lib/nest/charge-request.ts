@@ -84,7 +84,10 @@ function subjectOfPart(part: KeyPart, call: CallContext): MaybePromise<string | 
   if (part === 'ip') return addressSubject(call);
   if (part === 'user') return named(call.user, subjectOf.user);
   if (part === 'handler') return subjectOf.handler(call.className, call.methodName);
-  if (part === 'route') return call.route === undefined ? subjectOf.handler(call.className, call.methodName) : subjectOf.route(call.route);
+  if (part === 'route')
+    return call.route === undefined
+      ? subjectOf.handler(call.className, call.methodName)
+      : subjectOf.route(call.route);
   if (part === 'global') return GLOBAL_SUBJECT;
   if (typeof part === 'function') return andThen(part(call), (value) => named(textOf(value), subjectOf.key));
   const name = part.slice('header:'.length);

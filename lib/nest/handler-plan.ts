@@ -15,6 +15,8 @@ export interface PlannedPolicy {
 export interface HandlerPlan {
   readonly handlerClass: Type;
   readonly methodName: string;
+  // eslint-disable-next-line typescript/no-unsafe-function-type
+  readonly handler: Function;
   readonly policies: readonly PlannedPolicy[];
 }
 
@@ -36,8 +38,11 @@ export function decidedAtInterceptor(planned: PlannedPolicy): boolean {
 
 /** Whether a policy may need the interceptor: to be decided there, or to see how the call ended. */
 export function needsInterceptor(planned: PlannedPolicy): boolean {
-  const certain = (part: KeyPart) => part === 'ip' || part === 'handler' || part === 'route' || part === 'global';
+  const certain = (part: KeyPart) =>
+    part === 'ip' || part === 'handler' || part === 'route' || part === 'global';
   return (
-    decidedAtInterceptor(planned) || planned.slot.current.countIf !== undefined || !keyOf(planned).every(certain)
+    decidedAtInterceptor(planned) ||
+    planned.slot.current.countIf !== undefined ||
+    !keyOf(planned).every(certain)
   );
 }

@@ -42,6 +42,7 @@ export class HandlerPlans {
     const plan: HandlerPlan = {
       handlerClass,
       methodName,
+      handler,
       policies: this.#policiesOf(moduleName, handlerClass, methodName, handler),
     };
     const plans = this.#plans.get(handler);

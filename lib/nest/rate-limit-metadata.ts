@@ -25,7 +25,8 @@ export interface CommonLimitOptions<Args extends readonly unknown[] = any[]> {
    * `throw` a `RateLimitExceededException` (the default), `skip` the call and resolve to `undefined` with a warning,
    * `wait` in arrival order, or a function whose result takes the place of the method's.
    */
-  onLimited?: 'throw' | 'skip' | 'wait' | ((verdict: import('../core/verdict.js').Verdict, ...args: Args) => unknown);
+  onLimited?:
+    'throw' | 'skip' | 'wait' | ((verdict: import('../core/verdict.js').Verdict, ...args: Args) => unknown);
   /** With `wait`: milliseconds at most, then as `throw`. Default 30,000. */
   maxWaitMs?: number;
 }

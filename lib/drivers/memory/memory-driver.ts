@@ -13,7 +13,14 @@ import {
   type Receipt,
 } from '../../core/algorithm.js';
 import { monotonicClock, type Clock } from '../../core/clock.js';
-import type { Charge, Counter, Decision, Driver, DriverStatus, SynchronousDriver } from '../../core/driver.js';
+import type {
+  Charge,
+  Counter,
+  Decision,
+  Driver,
+  DriverStatus,
+  SynchronousDriver,
+} from '../../core/driver.js';
 import type { EvictionEvent } from '../../core/observer.js';
 import type { Policy } from '../../core/policy.js';
 import { CoarseClock } from './coarse-clock.js';
@@ -109,7 +116,11 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     const tables = this.#tablesOf(policy);
     this.#take(policy, tables.shapes ? impatient(tables, quota) : quota, subject, cost, now);
     if (this.#out[ALLOWED] === 1) return true;
-    if (policy.blockMs > 0 && policy.mode === 'enforce' && !(tables.shapes && this.#hasPlace(policy, quota, subject, cost))) {
+    if (
+      policy.blockMs > 0 &&
+      policy.mode === 'enforce' &&
+      !(tables.shapes && this.#hasPlace(policy, quota, subject, cost))
+    ) {
       this.#startBlock(policy.name, subject, now + policy.blockMs);
     }
     return false;
@@ -243,7 +254,9 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
   #decideTogether(group: readonly Charge[], now: number): readonly Decision[] {
     const trials: Trial[] = [];
     for (const charge of group) this.#try(charge, charge.cost, now, trials);
-    const passes = trials.every(({ decision, counter }) => decision.allowed || counter.policy.mode === 'shadow');
+    const passes = trials.every(
+      ({ decision, counter }) => decision.allowed || counter.policy.mode === 'shadow',
+    );
     if (passes) {
       for (const trial of trials) {
         if (trial.decision.allowed) this.#commit(trial, now);
@@ -263,7 +276,9 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
   #try(counter: Counter, cost: number, now: number, trials: Trial[]): void {
     const { policy, quota, subject } = counter;
     const { algorithm, counters } = this.#tablesOf(policy);
-    const earlier = trials.find((t) => t.counter.policy.name === policy.name && t.counter.subject === subject);
+    const earlier = trials.find(
+      (t) => t.counter.policy.name === policy.name && t.counter.subject === subject,
+    );
     const offset = earlier?.offset ?? this.#scratchAfter(trials.at(-1), counters.width);
     let log = earlier?.log;
     if (earlier === undefined) log = this.#load(counters, subject, now, offset);
@@ -349,7 +364,13 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
       delayMs: out[DELAY]!,
       servedBy: 'memory',
       receipt: allowed
-        ? { cost, limit: quota.limit, windowMs: quota.windowMs, chargedAt: out[CHARGED_AT]!, mark: out[MARK]! }
+        ? {
+            cost,
+            limit: quota.limit,
+            windowMs: quota.windowMs,
+            chargedAt: out[CHARGED_AT]!,
+            mark: out[MARK]!,
+          }
         : undefined,
     };
   }
@@ -425,7 +446,9 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
 
   #tablesOf(policy: Policy): PolicyTables {
     const tables = this.#policies.get(policy.name);
-    return tables !== undefined && tables.algorithm === policy.arithmetic ? tables : this.#openTables(policy, tables);
+    return tables !== undefined && tables.algorithm === policy.arithmetic
+      ? tables
+      : this.#openTables(policy, tables);
   }
 
   /** A policy seen for the first time, or one whose algorithm has changed: that one starts afresh. */

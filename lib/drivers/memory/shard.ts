@@ -53,7 +53,8 @@ export class Shard {
   /** Makes a zeroed entry for a key that is not here. */
   insert(key: string, hash: number): number {
     if (this.#old !== undefined) this.#move(MOVE_PER_INSERT);
-    else if (this.columns.count + 1 > this.columns.capacity * MAX_LOAD) this.#resize(grown(this.columns.capacity));
+    else if (this.columns.count + 1 > this.columns.capacity * MAX_LOAD)
+      this.#resize(grown(this.columns.capacity));
     const slot = this.columns.insert(key, this.#tag(key, hash, this.#secret));
     if (this.columns.lastProbes <= MAX_PROBES || this.hardened) return slot;
     this.#harden();
@@ -96,7 +97,6 @@ export class Shard {
     this.#shrink();
     return -1;
   }
-
 
   #noteExpiry(time: number): void {
     if (time < this.nextExpiry) this.nextExpiry = time;

@@ -64,7 +64,8 @@ function wrap(original: Method, limited: LimitedMethod): Method {
 /** Has Nest put the application's limits on every instance, whatever its scope. Once a class is enough. */
 function injectLimits(target: object): void {
   const properties: unknown = Reflect.getMetadata(NEST_METADATA.properties, target.constructor);
-  const known = Array.isArray(properties) && properties.some((p: { key: unknown }) => p.key === METHOD_LIMITS);
+  const known =
+    Array.isArray(properties) && properties.some((p: { key: unknown }) => p.key === METHOD_LIMITS);
   if (known) return;
   Inject(METHOD_LIMITS)(target, METHOD_LIMITS);
   Optional()(target, METHOD_LIMITS);
