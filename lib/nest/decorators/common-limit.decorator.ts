@@ -13,9 +13,9 @@ type Method = (this: object, ...args: unknown[]) => unknown;
  * Limits any method of any provider or controller, whoever calls it. Without a policy: `default`. The method
  * returns a promise from then on.
  */
-export function CommonLimit<Args extends readonly unknown[] = any[]>(
+export function CommonLimit(
   policy?: string | PolicyOptions,
-  options: CommonLimitOptions<Args> = {},
+  options: CommonLimitOptions = {},
 ): MethodDecorator {
   return (target, key, descriptor) => {
     const original = descriptor.value as Method | undefined;
@@ -31,7 +31,7 @@ export function CommonLimit<Args extends readonly unknown[] = any[]>(
     const limited: LimitedMethod = {
       methodName,
       use: policy ?? 'default',
-      options: options as CommonLimitOptions,
+      options,
       ordinal: rateLimitMetadata.limitedMethodsOf(original).length,
     };
     const wrapper = wrap(original, limited);
