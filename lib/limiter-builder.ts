@@ -4,7 +4,7 @@ import type { Duration } from './core/duration.js';
 import {
   clockRule,
   driverRule,
-  memorySchema,
+  completeMemory,
   type EngineOptions,
   type MemoryOptions,
 } from './core/engine-options.js';
@@ -125,7 +125,7 @@ export class LimiterBuilder {
     }
     const { driver, memory, clock } = this.#engine;
     if (driver !== undefined) validate(driverRule, driver, 'driver');
-    if (memory !== undefined) this.#engine.memory = validate(memorySchema, memory, 'memory') as MemoryOptions;
+    if (memory !== undefined) this.#engine.memory = completeMemory(memory);
     if (clock !== undefined) validate(clockRule, clock, 'clock');
     validate(nameRule, this.#name, 'name');
     const report = onceEach(warn);

@@ -29,9 +29,9 @@ export function drainingBucket(traits: {
   readonly uses: RegisterAlgorithm['uses'];
   /** True: a call is held until everything before it has drained. */
   readonly shapes: boolean;
-  defaultBurst(limit: number, windowMs: number): number;
+  readonly defaultBurst: (limit: number, windowMs: number) => number;
   /** The part of `receipt`, in units of its own window, that can be given back at time `t`. */
-  refundable(receipt: Receipt, used: number, t: number): number;
+  readonly refundable: (receipt: Receipt, used: number, t: number) => number;
 }): RegisterAlgorithm {
   const { name, uses, shapes, defaultBurst, refundable } = traits;
   return {

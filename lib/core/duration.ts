@@ -12,11 +12,3 @@ export function parseDuration(value: unknown): number | undefined {
   const ms = Number((Number(match[1]) * UNITS[match[2] ?? 'ms']!).toFixed(6));
   return Number.isSafeInteger(ms) ? ms : undefined;
 }
-
-/** The shortest exact form of whole milliseconds, for people: `60000` is `1m`. */
-export function formatDuration(ms: number): string {
-  for (const unit of ['d', 'h', 'm', 's'] as const) {
-    if (ms > 0 && ms % UNITS[unit]! === 0) return `${ms / UNITS[unit]!}${unit}`;
-  }
-  return `${ms}ms`;
-}

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { Clock } from './clock.js';
 import type { Driver } from './driver.js';
 import type { RateLimitObserver } from './observer.js';
-import { rule, wholeNumber } from './validation.js';
+import { rule, validate, wholeNumber } from './validation.js';
 
 /** Bounds of the memory driver. */
 export interface MemoryOptions {
@@ -24,7 +24,7 @@ export interface EngineOptions {
   clock?: Clock;
 }
 
-export const memorySchema = v.strictObject({
+const memorySchema = v.strictObject({
   maxKeys: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
   sweepIntervalMs: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
 });
@@ -46,4 +46,13 @@ function isDriver(value: unknown): value is Driver {
     typeof candidate?.decide === 'function' &&
     typeof candidate.status === 'function'
   );
+}
+
+/** @throws RateLimitConfigError for the first thing that is wrong */
+export function completeMemory(options: MemoryOptions): MemoryOptions {
+  const { maxKeys, sweepIntervalMs } = validate(memorySchema, options, 'memory');
+  return {
+    ...(maxKeys !== undefined && { maxKeys }),
+    ...(sweepIntervalMs !== undefined && { sweepIntervalMs }),
+  };
 }

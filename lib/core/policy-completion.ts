@@ -48,7 +48,7 @@ export const costRule = rule('RL_INVALID_COST', 'a whole number ≥ 1, or a func
 );
 
 /** The options of a policy, as `v.strictObject` entries: the module's schema nests them. */
-export const policyOptionsSchema = v.strictObject({
+const policyOptionsSchema = v.strictObject({
   name: v.optional(nameRule),
   limit: wholeNumber('RL_INVALID_LIMIT', 0),
   window: duration(1),

@@ -208,7 +208,7 @@ export class RateLimiter {
 
   /** @internal */
   charge(slot: PolicySlot, subject?: string, cost?: number): MaybePromise<Verdict> {
-    return first(this.decide([this.#request(slot, subject, cost)]));
+    return onlyOne(this.decide([this.#request(slot, subject, cost)]));
   }
 
   /** @internal */
@@ -225,7 +225,7 @@ export class RateLimiter {
     const request = this.#request(slot, subject, options.cost);
     const wait = requireDuration('acquire.maxWaitMs', maxWaitMs);
     const attempt = {
-      charge: () => first(this.decide([request])),
+      charge: () => onlyOne(this.decide([request])),
       refund: (verdict: Verdict) => void Promise.resolve(this.refundVerdict(verdict)).catch(() => {}),
     };
     return this.#lines.join(lineKey(slot, request.subject), attempt, wait, signal);
@@ -476,7 +476,7 @@ function requireDuration(path: string, value: unknown): number {
   });
 }
 
-function first(verdicts: MaybePromise<Verdict[]>): MaybePromise<Verdict> {
+function onlyOne(verdicts: MaybePromise<Verdict[]>): MaybePromise<Verdict> {
   return verdicts instanceof Promise ? verdicts.then((all) => all[0]!) : verdicts[0]!;
 }
 

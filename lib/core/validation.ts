@@ -59,7 +59,6 @@ export const nameRule = rule(
   'RL_INVALID_NAME',
   'text of 1 to 200 characters without control characters',
   (value) =>
-    // eslint-disable-next-line no-control-regex
     typeof value === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/.test(value) ? value : undefined,
 );
 

@@ -57,7 +57,7 @@ function charge(
 }
 
 /** The subject of a call under a key; `undefined` where a part is not known yet. */
-export function subjectFor(
+function subjectFor(
   key: readonly KeyPart[],
   call: CallContext,
   canDefer: boolean,
@@ -105,7 +105,7 @@ export function textOf(value: unknown): string | undefined {
   if (typeof value === 'bigint') return String(value);
   if (typeof value !== 'object' || value === null) return undefined;
   // Ids of databases are often objects that print as their value.
-  const text = String(value);
+  const text = (value as { toString(): string }).toString();
   return text.startsWith('[object ') ? undefined : text;
 }
 

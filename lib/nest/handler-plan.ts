@@ -15,7 +15,6 @@ export interface PlannedPolicy {
 export interface HandlerPlan {
   readonly handlerClass: Type;
   readonly methodName: string;
-  // eslint-disable-next-line typescript/no-unsafe-function-type
   readonly handler: Function;
   readonly policies: readonly PlannedPolicy[];
 }

@@ -5,7 +5,6 @@ import type { HandlerPlan, PlannedPolicy } from './handler-plan.js';
 import { rateLimitMetadata, type PolicyReference, type RateLimitUse } from './rate-limit-metadata.js';
 import { completeReference } from './rate-limit-use.js';
 
-// eslint-disable-next-line typescript/no-unsafe-function-type
 type Handler = Function;
 
 /** Compiles and keeps the plans of an application's handlers. */
@@ -120,6 +119,6 @@ function isReference(use: RateLimitUse): use is PolicyReference {
     code: 'RL_INVALID_OPTION',
     path: '@RateLimit()',
     expected: 'the name of a policy, policy options, or { policy, cost, key, skip }',
-    received: use as unknown,
+    received: use,
   });
 }

@@ -3,7 +3,6 @@ import { MetadataScanner, ModulesContainer } from '@nestjs/core';
 import { rateLimitMetadata } from './rate-limit-metadata.js';
 import { NEST_METADATA } from './nest-metadata.js';
 
-// eslint-disable-next-line typescript/no-unsafe-function-type
 type Method = Function;
 
 /** A method of a class that Nest knows. */

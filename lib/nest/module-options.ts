@@ -3,7 +3,7 @@ import * as v from 'valibot';
 import type { CallContext } from '../core/call-context.js';
 import type { Clock } from '../core/clock.js';
 import type { Driver } from '../core/driver.js';
-import { clockRule, driverRule, memorySchema, type MemoryOptions } from '../core/engine-options.js';
+import { clockRule, completeMemory, driverRule, type MemoryOptions } from '../core/engine-options.js';
 import type { RateLimitObserver } from '../core/observer.js';
 import type { PolicyOptions } from '../core/policy.js';
 import type { PolicyResolver } from '../core/policy-resolver.js';
@@ -53,7 +53,7 @@ const object = <T>(expected: string) =>
 
 const names = rule('RL_INVALID_OPTION', 'the name of a policy, or an array of names', (value) => {
   const list: unknown[] = Array.isArray(value) ? value : [value];
-  return list.every((name) => typeof name === 'string') ? (list as string[]) : undefined;
+  return list.every((name) => typeof name === 'string') ? list : undefined;
 });
 
 const headerFormats = rule(
@@ -86,7 +86,7 @@ const WITHOUT_EFFECT = ['prefix'] as const;
 
 const optionsSchema = v.strictObject({
   driver: v.optional(driverRule),
-  memory: v.optional(memorySchema),
+  memory: v.optional(object<MemoryOptions>('an object')),
   prefix: v.optional(nameRule),
   policies: v.optional(object<Record<string, PolicyOptions>>('an object of policies by name')),
   global: v.optional(names, []),
@@ -140,5 +140,6 @@ export function completeOptions(given: RateLimitModuleOptions): CompletedOptions
   if (options.trustedProxies !== undefined && options.trustedProxies !== 'adapter') {
     parseTrustedProxies(options.trustedProxies);
   }
+  if (options.memory !== undefined) options.memory = completeMemory(options.memory);
   return { ...options, withoutEffect: WITHOUT_EFFECT.filter((name) => options[name] !== undefined) };
 }

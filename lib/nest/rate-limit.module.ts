@@ -70,7 +70,7 @@ const PROVIDERS: readonly Provider[] = [
       const { driver, memory, hashKeys, enabled, clock } = options;
       const given = {
         ...(driver !== undefined && { driver }),
-        ...(memory !== undefined && { memory: dropUndefined(memory) }),
+        ...(memory !== undefined && { memory }),
         ...(hashKeys !== undefined && { hashKeys }),
         ...(clock !== undefined && { clock }),
       };
@@ -262,8 +262,4 @@ function limiterProvider(name: string): Provider {
 function clientAddressOf({ trustedProxies, ipv6Prefix }: CompletedOptions, report: DiagnosticSink) {
   if (trustedProxies === 'adapter') return trustedProxies;
   return createClientAddress({ ...(trustedProxies !== undefined && { trustedProxies }), ipv6Prefix, report });
-}
-
-function dropUndefined<T extends object>(value: T): { [K in keyof T]: NonNullable<T[K]> } {
-  return Object.fromEntries(Object.entries(value).filter(([, v]) => v !== undefined)) as never;
 }

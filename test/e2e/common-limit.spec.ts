@@ -196,7 +196,7 @@ describe('@CommonLimit()', () => {
         return 1;
       }
     }
-    const { run } = Tagged.prototype;
+    const run = Object.getOwnPropertyDescriptor(Tagged.prototype, 'run')!.value as () => unknown;
     expect(run.name).toBe('run');
     expect(run).toHaveLength(2);
     expect(Reflect.getMetadata('above', run)).toBe(1);

@@ -11,7 +11,7 @@ export type AdapterName = (typeof ADAPTERS)[number];
 export interface RunningApp {
   readonly app: INestApplication;
   /** Headers are sent as they are; the client's address is 127.0.0.1 unless `from` names another loopback one. */
-  call(path: string, init?: RequestInit & { headers?: Record<string, string> }): Promise<Answer>;
+  readonly call: (path: string, init?: RequestInit & { headers?: Record<string, string> }) => Promise<Answer>;
 }
 
 export interface Answer {
@@ -31,10 +31,8 @@ export async function startApp(
   const testing = await Test.createTestingModule(metadata).compile();
   const app = testing.createNestApplication(
     adapter === 'express' ? new ExpressAdapter() : new FastifyAdapter(),
-    {
-      logger: false,
-    },
   );
+  app.useLogger(false);
   prepare(app);
   running.push(app);
   await app.listen(0, '127.0.0.1');

@@ -1,7 +1,7 @@
 import type { EntryRing } from './entry-ring.js';
 
 /** A slot without an entry. */
-export const EMPTY = 0;
+const EMPTY = 0;
 /** A slot whose entry has moved on. Only columns that are being emptied have such. */
 const MOVED = 1;
 const FIRST_TAG = 2;
