@@ -226,14 +226,14 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
       if (algorithm.shape === 'log') {
         const log = new EntryRing();
         algorithm.step(log, quota, now, cost, out);
-        if (log.size > 0) this.#insert(shard, subject, hash, now + algorithm.idleMs(quota), log);
+        if (log.size > 0) this.#insert(shard, subject, hash, this.#expiry(algorithm, quota), log);
         return;
       }
       const scratch = this.#scratch;
       scratch.fill(0, 0, counters.width);
       algorithm.step(scratch, 0, quota, now, cost, out);
       if (out[ALLOWED] === 0) return;
-      const made = this.#insert(shard, subject, hash, now + algorithm.idleMs(quota));
+      const made = this.#insert(shard, subject, hash, this.#expiry(algorithm, quota));
       const { registers } = shard.columns;
       for (let i = 0; i < counters.width; i++) registers[made * counters.width + i] = scratch[i]!;
       return;
@@ -248,7 +248,7 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
       if (expired) columns.registers.fill(0, offset, offset + counters.width);
       algorithm.step(columns.registers, offset, quota, now, cost, out);
     }
-    shard.setExpiry(slot, now + algorithm.idleMs(quota));
+    shard.setExpiry(slot, this.#expiry(algorithm, quota));
   }
 
   #decideTogether(group: readonly Charge[], now: number): readonly Decision[] {
@@ -259,7 +259,7 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     );
     if (passes) {
       for (const trial of trials) {
-        if (trial.decision.allowed) this.#commit(trial, now);
+        if (trial.decision.allowed) this.#commit(trial);
         else this.#undo(trial, now);
       }
       return trials.map(({ decision }) => decision);
@@ -300,6 +300,11 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     return offset;
   }
 
+  /** When the state just stepped equals zero: by the time it was counted at, which may be later than the clock's. */
+  #expiry(algorithm: Algorithm, quota: Quota): number {
+    return this.#out[CHARGED_AT]! + algorithm.idleMs(quota);
+  }
+
   /** Copies a counter's registers into the scratch, zeros where there are none; returns its log. */
   #load(counters: SubjectTable, subject: string, now: number, offset: number): EntryRing | undefined {
     const { width } = counters;
@@ -313,12 +318,12 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     return columns.logs?.[slot];
   }
 
-  #commit({ counter, offset, log }: Trial, now: number): void {
+  #commit({ counter, offset, log, receipt }: Trial): void {
     const { algorithm, counters } = this.#tablesOf(counter.policy);
     const { width } = counters;
     const hash = counters.hash(counter.subject);
     const shard = counters.shard(hash);
-    const expiry = now + algorithm.idleMs(counter.quota);
+    const expiry = receipt!.chargedAt + algorithm.idleMs(counter.quota);
     let slot = shard.find(counter.subject, hash);
     if (slot < 0) slot = this.#insert(shard, counter.subject, hash, expiry, log);
     const { columns } = shard;
