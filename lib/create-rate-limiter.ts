@@ -17,6 +17,7 @@ export function engineParts(options: EngineOptions, report: DiagnosticSink): Rat
     registry: new PolicyRegistry(surroundings),
     surroundings,
     driver: openDriver(options, observers),
+    ownsDriver: typeof options.driver !== 'object',
     clock: options.clock ?? monotonicClock,
     observers,
     enabled: options.enabled ?? true,

@@ -60,7 +60,11 @@ export class ObserverHub {
   ): void {
     for (const observer of this.#observers) {
       try {
-        (observer[kind] as ((e: typeof event) => void) | undefined)?.call(observer, event);
+        const told: unknown = (observer[kind] as ((e: typeof event) => unknown) | undefined)?.call(
+          observer,
+          event,
+        );
+        if (told instanceof Promise) told.catch(() => {});
       } catch {
         // An observer's trouble is its own: the call it watches goes on.
       }

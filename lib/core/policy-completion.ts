@@ -3,7 +3,16 @@ import type { Algorithm, Quota } from './algorithm.js';
 import type { DiagnosticSink } from './diagnostics.js';
 import { RateLimitConfigError } from './errors.js';
 import type { AlgorithmName, KeyPart, Policy, PolicyOptions } from './policy.js';
-import { callable, duration, nameRule, oneOf, rule, validate, wholeNumber } from './validation.js';
+import {
+  callable,
+  duration,
+  nameRule,
+  oneOf,
+  parseWhole,
+  rule,
+  validate,
+  wholeNumber,
+} from './validation.js';
 
 const HEADER_KEY = /^header:[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
@@ -42,9 +51,7 @@ function isAlgorithm(value: unknown): value is Algorithm {
 }
 
 export const costRule = rule('RL_INVALID_COST', 'a whole number ≥ 1, or a function', (value) =>
-  typeof value === 'function' || (Number.isSafeInteger(value) && (value as number) >= 1)
-    ? (value as Policy['cost'])
-    : undefined,
+  typeof value === 'function' ? (value as Policy['cost']) : parseWhole(value, 1),
 );
 
 /** The options of a policy, as `v.strictObject` entries: the module's schema nests them. */

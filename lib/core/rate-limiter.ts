@@ -53,6 +53,8 @@ export interface RateLimiterParts {
   readonly registry: PolicyRegistry;
   readonly surroundings: PolicySurroundings;
   readonly driver: Driver;
+  /** Whether `close` closes the driver: not one that somebody else made. */
+  readonly ownsDriver: boolean;
   readonly clock: Clock;
   readonly observers: ObserverHub;
   readonly enabled: boolean;
@@ -68,6 +70,7 @@ export class RateLimiter {
   readonly #parts: RateLimiterParts;
   readonly #lines: WaitingLines;
   #resolver: PolicyResolver | undefined;
+  #vet: (slot: PolicySlot, candidate: Policy) => void = () => {};
 
   constructor(parts: RateLimiterParts) {
     this.#parts = parts;
@@ -77,6 +80,11 @@ export class RateLimiter {
   /** Gives subjects quotas of their own from now on. */
   useResolver(resolver: PolicyResolver): void {
     this.#resolver = resolver;
+  }
+
+  /** @internal Has changes of policies looked at before they are made; `vet` throws where one can't work. */
+  vetChanges(vet: (slot: PolicySlot, candidate: Policy) => void): void {
+    this.#vet = vet;
   }
 
   /**
@@ -183,7 +191,7 @@ export class RateLimiter {
   /** Frees what this limiter opened, and nothing else. Whoever waits is rejected with `RL_CLOSED`. */
   async close(): Promise<void> {
     this.#lines.close();
-    await this.#parts.driver.close();
+    if (this.#parts.ownsDriver) await this.#parts.driver.close();
   }
 
   // What follows serves the layers above and the bound limiter; the service's contract is above.
@@ -285,6 +293,7 @@ export class RateLimiter {
   swapPolicy(slot: PolicySlot, patch: Partial<PolicyOptions>): Policy {
     const previous = slot.current;
     const current = this.#parts.registry.patched(slot, patch);
+    this.#vet(slot, current);
     slot.current = current;
     this.#parts.observers.emit('policyChange', { previous, current });
     this.#lines.wakeAll();

@@ -25,7 +25,7 @@ export function reportUnboundHandlers(
   const interceptorIsGlobal = config.getGlobalInterceptors().some((i) => i instanceof RateLimitInterceptor);
   const needing = interceptorIsGlobal
     ? []
-    : limited.filter(({ policies }) => policies.some(needsInterceptor));
+    : limited.filter(({ policies }) => policies.some((planned) => needsInterceptor(planned)));
   const unintercepted = needing.filter(
     (plan) => !isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor),
   );

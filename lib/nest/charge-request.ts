@@ -103,9 +103,9 @@ export function textOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return Number.isNaN(value) ? undefined : String(value);
   if (typeof value === 'bigint') return String(value);
-  if (typeof value !== 'object' || value === null) return undefined;
+  if (typeof value !== 'object' || value === null || typeof value.toString !== 'function') return undefined;
   // Ids of databases are often objects that print as their value.
-  const text = (value as { toString(): string }).toString();
+  const text = (value as { toString: () => string }).toString();
   return text.startsWith('[object ') ? undefined : text;
 }
 

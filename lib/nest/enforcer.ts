@@ -76,7 +76,7 @@ export class Enforcer {
     if (invocation === undefined) {
       invocation = this.#start(context, plan);
       // The guard has left no trace: on this transport there is none, or the guard is not bound here.
-      invocation.deferred = plan.policies.filter(decidedAtInterceptor);
+      invocation.deferred = plan.policies.filter((planned) => decidedAtInterceptor(planned));
     }
     if (invocation.intercepted) return undefined;
     invocation.intercepted = true;
@@ -99,11 +99,15 @@ export class Enforcer {
   }
 
   #start(context: ExecutionContext, plan: HandlerPlan): Invocation {
-    const call =
-      context.getType() === 'http'
-        ? new HttpCall(context, plan.methodName, this.#parts.sources)
-        : new OtherCall(context, plan.methodName);
-    return startInvocation(context, plan, call);
+    if (context.getType() === 'http') {
+      return startInvocation(context, plan, new HttpCall(context, plan.methodName, this.#parts.sources));
+    }
+    const type = context.getType<string>();
+    this.#parts.report({
+      code: 'RL_NOT_AVAILABLE',
+      message: `this version does not know who calls over '${type}': address and user policies count all such calls together`,
+    });
+    return startInvocation(context, plan, new OtherCall(context, plan.methodName));
   }
 
   #check(invocation: Invocation, policies: readonly PlannedPolicy[], atGuard: boolean): MaybePromise<true> {

@@ -3,6 +3,7 @@ import type { CallContext } from '../core/call-context.js';
 import type { Clock } from '../core/clock.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { enforcementSuspended } from '../core/enforcement.js';
+import { requireAffordable } from '../core/policy-completion.js';
 import { requireCost, type ChargeRequest, type RateLimiter } from '../core/rate-limiter.js';
 import { subjectOf } from '../core/subject.js';
 import type { Verdict } from '../core/verdict.js';
@@ -114,13 +115,15 @@ export class MethodLimits {
     return site;
   }
 
-  #makeSite({ methodName, use, ordinal }: LimitedMethod, hostClass: Type): Site {
+  #makeSite({ methodName, use, ordinal, options }: LimitedMethod, hostClass: Type): Site {
     const moduleName = this.#moduleNames.get(hostClass);
     const place = `${hostClass.name}.${methodName}`;
     const inlineName =
       (moduleName === undefined ? place : `${moduleName}.${place}`) +
       (ordinal === 0 ? '' : `#${ordinal + 1}`);
     const slot = this.#started.plans.slotOf(use, `@CommonLimit() on ${place}`, inlineName);
+    if (typeof options.cost === 'number')
+      requireAffordable(options.cost, slot.current, `@CommonLimit() on ${place}.cost`);
     return { planned: { slot, key: undefined, cost: undefined, skip: undefined }, place, skipping: false };
   }
 }

@@ -2,24 +2,38 @@ import type { Type } from '@nestjs/common';
 import * as v from 'valibot';
 import type { CallContext } from '../core/call-context.js';
 import type { Clock } from '../core/clock.js';
-import type { Driver } from '../core/driver.js';
-import { clockRule, completeMemory, driverRule, type MemoryOptions } from '../core/engine-options.js';
+import {
+  clockRule,
+  completeMemory,
+  driverRule,
+  type EngineOptions,
+  type MemoryOptions,
+} from '../core/engine-options.js';
 import type { RateLimitObserver } from '../core/observer.js';
 import type { PolicyOptions } from '../core/policy.js';
 import type { PolicyResolver } from '../core/policy-resolver.js';
 import { callable, nameRule, parseWhole, rule, validate } from '../core/validation.js';
 import type { Verdict } from '../core/verdict.js';
 import { notAvailable } from '../create-rate-limiter.js';
+import type { RedisSource } from '../limiter-builder.js';
 import type { HeaderFormat } from '../http/rate-limit-headers.js';
 import { parseTrustedProxies, type TrustedProxies } from '../http/trusted-proxies.js';
 import { userOfRequest } from './user-of-request.js';
 
 /** What `RateLimitModule.forRoot()` takes. */
 export interface RateLimitModuleOptions {
-  /** `memory` (the default), or a driver of your own. */
-  driver?: 'memory' | Driver;
+  /** Not in this version: given, start-up says so. */
+  redis?: RedisSource;
+  /** `memory` (the default), or a driver of your own. `redis` and `hybrid` are not in this version. */
+  driver?: EngineOptions['driver'];
   memory?: MemoryOptions;
+  /** Not in this version: given, start-up says so. */
+  hybrid?: object;
+  /** Where keys stand in Redis; without effect in memory. */
+  prefix?: string;
   policies?: Record<string, PolicyOptions>;
+  /** Not in this version: given, start-up says so. */
+  sources?: readonly object[];
   /** Policies checked on every handler the guard sees, before what decorators add. */
   global?: string | string[];
   /** Per-key quota: tiers, tenants. */

@@ -15,6 +15,9 @@ import { ApplicationConfig, HttpAdapterHost, ModuleRef, ModulesContainer } from 
 import type { RateLimiterParts } from '../core/rate-limiter.js';
 import { onceEach, type DiagnosticSink } from '../core/diagnostics.js';
 import { normalizeAddress } from '../core/address.js';
+import { RateLimitConfigError } from '../core/errors.js';
+import type { Policy } from '../core/policy.js';
+import type { PolicySlot } from '../core/policy-registry.js';
 import { engineParts } from '../create-rate-limiter.js';
 import { createClientAddress } from '../http/client-address.js';
 import { createHeaderWriter } from '../http/rate-limit-headers.js';
@@ -169,6 +172,7 @@ export class RateLimitModule
     if (!options.registerGuard) return;
     config.addGlobalGuard(guard);
     if (this.#interceptorNeeded) config.addGlobalInterceptor(interceptor);
+    else service.vetChanges((slot, candidate) => this.#refuseInterceptor(slot, candidate));
   }
 
   /** @see RateLimitModuleOptions */
@@ -219,7 +223,22 @@ export class RateLimitModule
   }
 
   get #interceptorNeeded(): boolean {
-    return this.plans.all().some((plan) => plan.policies.some(needsInterceptor));
+    return this.plans.all().some((plan) => plan.policies.some((planned) => needsInterceptor(planned)));
+  }
+
+  /** Routes are made once: a policy can't start to need the interceptor where none is bound. */
+  #refuseInterceptor(slot: PolicySlot, candidate: Policy): void {
+    const planned = this.plans
+      .all()
+      .flatMap(({ policies }) => policies.filter((policy) => policy.slot === slot));
+    if (!planned.some((policy) => needsInterceptor(policy, candidate))) return;
+    throw new RateLimitConfigError({
+      code: 'RL_INTERCEPTOR_REQUIRED',
+      path: `policies.${slot.name}`,
+      expected:
+        'no key that may be undefined, no countIf and no enforceAt: when the application started, no policy had any',
+      received: Object.keys(candidate.options),
+    });
   }
 
   /** An instance as it is; a class as the application provides it, else made with its dependencies. */

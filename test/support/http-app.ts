@@ -24,14 +24,12 @@ const running: INestApplication[] = [];
 
 /** Starts an application on either adapter. Close what a test has started with {@link closeApps}. */
 export async function startApp(
-  adapter: AdapterName,
+  adapter: AdapterName | FastifyAdapter,
   metadata: ModuleMetadata,
   prepare: (app: INestApplication) => void = () => {},
 ): Promise<RunningApp> {
   const testing = await Test.createTestingModule(metadata).compile();
-  const app = testing.createNestApplication(
-    adapter === 'express' ? new ExpressAdapter() : new FastifyAdapter(),
-  );
+  const app = testing.createNestApplication(httpAdapterOf(adapter));
   app.useLogger(false);
   prepare(app);
   running.push(app);
@@ -59,4 +57,9 @@ export async function statuses(call: () => Promise<Answer>, times: number): Prom
   const seen: number[] = [];
   for (let i = 0; i < times; i++) seen.push((await call()).status);
   return seen;
+}
+
+function httpAdapterOf(adapter: AdapterName | FastifyAdapter): FastifyAdapter | ExpressAdapter {
+  if (typeof adapter !== 'string') return adapter;
+  return adapter === 'express' ? new ExpressAdapter() : new FastifyAdapter();
 }
