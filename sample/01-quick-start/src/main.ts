@@ -1,11 +1,13 @@
 import 'reflect-metadata';
 import type { AddressInfo } from 'node:net';
+import { Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { AppModule } from './app.module.js';
 import { trySome } from './try-some.js';
 
 const port = Number(process.env.PORT ?? 3000);
-const app = await NestFactory.create(AppModule, { logger: ['warn', 'error'] });
+Logger.overrideLogger(['warn', 'error']);
+const app = await NestFactory.create(AppModule);
 
 try {
   await app.listen(port);
