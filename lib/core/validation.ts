@@ -85,10 +85,15 @@ export function validate<T extends v.GenericSchema>(
       received: keys.at(-1),
     });
   }
+  // A key that is missing is told of by its object: what was expected there, its own rule says.
+  const missing =
+    issue.type === 'strict_object' ? entriesAt(schema, issue.path)?.[keys.at(-1) ?? ''] : undefined;
+  const { message, expected } =
+    missing === undefined ? issue : (v.safeParse(missing, undefined).issues?.[0] ?? issue);
   throw new RateLimitConfigError({
-    code: isErrorCode(issue.message) ? issue.message : 'RL_INVALID_OPTION',
+    code: isErrorCode(message) ? message : 'RL_INVALID_OPTION',
     path: where,
-    expected: issue.expected ?? 'another value',
+    expected: expected ?? 'another value',
     received: issue.input,
   });
 }
@@ -97,13 +102,16 @@ function isErrorCode(text: string): text is ErrorCode {
   return (ERROR_CODES as readonly string[]).includes(text);
 }
 
-/** The option names of the object that an unknown one was found in. */
-function entriesAt(schema: unknown, path: readonly { key: unknown }[] | undefined): object | undefined {
+/** The options of the object in which something is unknown or missing. */
+function entriesAt(
+  schema: unknown,
+  path: readonly { key: unknown }[] | undefined,
+): Record<string, v.GenericSchema> | undefined {
   let at = schema as { entries?: Record<string, unknown>; wrapped?: unknown } | undefined;
   for (const { key } of (path ?? []).slice(0, -1)) {
     at = unwrap(at)?.entries?.[String(key)] as typeof at;
   }
-  return unwrap(at)?.entries;
+  return unwrap(at)?.entries as Record<string, v.GenericSchema> | undefined;
 }
 
 function unwrap(schema: { wrapped?: unknown; entries?: Record<string, unknown> } | undefined) {

@@ -22,18 +22,22 @@ export function reportUnboundHandlers(
       message: `no RateLimitGuard is bound to ${named(unguarded)}: their limits are not checked`,
     });
   }
-  const interceptorIsGlobal = config.getGlobalInterceptors().some((i) => i instanceof RateLimitInterceptor);
-  const needing = interceptorIsGlobal
-    ? []
-    : limited.filter(({ policies }) => policies.some((planned) => needsInterceptor(planned)));
-  const unintercepted = needing.filter(
-    (plan) => !isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor),
+  const unintercepted = limited.filter(
+    (plan) => plan.policies.some((planned) => needsInterceptor(planned)) && !isIntercepted(plan, config),
   );
   if (unintercepted.length === 0) return;
   report({
     code: 'RL_INTERCEPTOR_REQUIRED',
     message: `no RateLimitInterceptor is bound to ${named(unintercepted)}: policies decided after the guards are not checked`,
   });
+}
+
+/** Whether the interceptor runs for a handler: bound globally, to its class or to itself. */
+export function isIntercepted(plan: HandlerPlan, config: ApplicationConfig): boolean {
+  return (
+    config.getGlobalInterceptors().some((i) => i instanceof RateLimitInterceptor) ||
+    isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor)
+  );
 }
 
 function isBound({ handlerClass, handler }: HandlerPlan, key: string, wanted: unknown): boolean {
@@ -43,6 +47,6 @@ function isBound({ handlerClass, handler }: HandlerPlan, key: string, wanted: un
   });
 }
 
-function named(plans: readonly HandlerPlan[]): string {
+export function named(plans: readonly HandlerPlan[]): string {
   return plans.map(({ handlerClass, methodName }) => `${handlerClass.name}.${methodName}`).join(', ');
 }

@@ -22,7 +22,7 @@ import { engineParts } from '../create-rate-limiter.js';
 import { createClientAddress } from '../http/client-address.js';
 import { createHeaderWriter } from '../http/rate-limit-headers.js';
 import { reportAdapterTrust } from './adapter-trust.js';
-import { reportUnboundHandlers } from './binding-check.js';
+import { isIntercepted, named, reportUnboundHandlers } from './binding-check.js';
 import { requestedLimiters } from './decorators/inject-limiter.decorator.js';
 import { Enforcer } from './enforcer.js';
 import { needsInterceptor } from './handler-plan.js';
@@ -169,10 +169,10 @@ export class RateLimitModule
     // Every class is known by now, and no route has been made yet: what is added here comes before the
     // application's own global guards, which an APP_GUARD of an imported module would not.
     config.addGlobalFilter(filter);
+    service.vetChanges((slot, candidate) => this.#refuseInterceptor(slot, candidate));
     if (!options.registerGuard) return;
     config.addGlobalGuard(guard);
     if (this.#interceptorNeeded) config.addGlobalInterceptor(interceptor);
-    else service.vetChanges((slot, candidate) => this.#refuseInterceptor(slot, candidate));
   }
 
   /** @see RateLimitModuleOptions */
@@ -226,18 +226,21 @@ export class RateLimitModule
     return this.plans.all().some((plan) => plan.policies.some((planned) => needsInterceptor(planned)));
   }
 
-  /** Routes are made once: a policy can't start to need the interceptor where none is bound. */
+  /** Routes are made once: a policy can't start to need the interceptor on a handler that has none. */
   #refuseInterceptor(slot: PolicySlot, candidate: Policy): void {
-    const planned = this.plans
+    const unintercepted = this.plans
       .all()
-      .flatMap(({ policies }) => policies.filter((policy) => policy.slot === slot));
-    if (!planned.some((policy) => needsInterceptor(policy, candidate))) return;
+      .filter(
+        (plan) =>
+          plan.policies.some((planned) => planned.slot === slot && needsInterceptor(planned, candidate)) &&
+          !isIntercepted(plan, this.#config),
+      );
+    if (unintercepted.length === 0) return;
     throw new RateLimitConfigError({
       code: 'RL_INTERCEPTOR_REQUIRED',
       path: `policies.${slot.name}`,
-      expected:
-        'no key that may be undefined, no countIf and no enforceAt: when the application started, no policy had any',
-      received: Object.keys(candidate.options),
+      expected: `no key that may be undefined, no countIf and no enforceAt: no RateLimitInterceptor was bound to ${named(unintercepted)} at start-up`,
+      received: candidate.countIf ?? candidate.options.enforceAt ?? candidate.options.key,
     });
   }
 

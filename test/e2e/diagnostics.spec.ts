@@ -1,10 +1,11 @@
-import { Controller, Get, Logger, UseGuards, type INestApplication } from '@nestjs/common';
+import { Controller, Get, Logger, UseGuards, UseInterceptors, type INestApplication } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import {
   RateLimit,
   RateLimiterService,
   RateLimitGuard,
+  RateLimitInterceptor,
   RateLimitModule,
   type RateLimitModuleOptions,
 } from 'nestjs-distlimit';
@@ -143,5 +144,25 @@ describe('a change that needs the interceptor', () => {
     await expect(service.updatePolicy('by-ip', { limit: 3 }, { scope: 'fleet' })).rejects.toMatchObject({
       code: 'RL_NOT_AVAILABLE',
     });
+  });
+
+  it('is refused for handlers without one, where guards are bound by hand', async () => {
+    @Controller()
+    @UseInterceptors(RateLimitInterceptor)
+    class Intercepted extends Plain {}
+    const start = async (controller: typeof Plain) => {
+      const { app } = await startApp('express', {
+        imports: [
+          RateLimitModule.forRoot({ registerGuard: false, policies: { 'by-ip': POLICIES['by-ip'] } }),
+        ],
+        controllers: [controller],
+      });
+      return app.get(RateLimiterService).updatePolicy('by-ip', { key: 'user' });
+    };
+    await expect(start(Plain)).rejects.toMatchObject({
+      code: 'RL_INTERCEPTOR_REQUIRED',
+      message: expect.stringContaining('bound to Plain.list') as string,
+    });
+    await expect(start(Intercepted)).resolves.toMatchObject({ enforceAt: 'interceptor' });
   });
 });

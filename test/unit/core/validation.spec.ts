@@ -50,6 +50,13 @@ describe('a policy', () => {
     expect(problemOf(() => complete({ limit: 10, window: '1s', ...wrong }))).toMatchObject({ code, path });
   });
 
+  it('tells of an option that is missing as of its value', () => {
+    expect(problemOf(() => complete({ window: '1s' })).message).toBe(
+      'RL_INVALID_LIMIT: policies.p.limit: expected a whole number ≥ 0, received undefined',
+    );
+    expect(problemOf(() => complete({ limit: 1 })).code).toBe('RL_INVALID_DURATION');
+  });
+
   it('says what was expected and what came', () => {
     const { message } = problemOf(() => complete({ limit: 'many', window: '1s' }));
     expect(message).toBe('RL_INVALID_LIMIT: policies.p.limit: expected a whole number ≥ 0, received "many"');
