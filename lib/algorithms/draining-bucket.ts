@@ -45,13 +45,13 @@ export function drainingBucket(traits: {
 
     step(r, o, { limit, burst, windowMs: window, maxDelayMs }, now, cost, out) {
       const capacity = limit === 0 ? 0 : burst * window;
-      const stored = r[o + AT]!;
-      const ahead = stored > now + MAX_CLOCK_LEAD_MS;
-      const at = ahead ? now : Math.max(stored, now);
+      const ahead = r[o + AT]! > now + MAX_CLOCK_LEAD_MS;
+      const stored = ahead ? now : r[o + AT]!;
+      const at = Math.max(stored, now);
       let used = r[o + USED]!;
       const counted = r[o + WINDOW]!;
       if (counted !== window && counted !== 0) used = Math.ceil((used * window) / counted);
-      if (!ahead) used = Math.max(0, used - (at - stored) * limit);
+      used = Math.max(0, used - (at - stored) * limit);
 
       const delay = shapes && used > 0 ? at - now + Math.ceil(used / limit) : 0;
       const after = used + cost * window;
@@ -63,6 +63,8 @@ export function drainingBucket(traits: {
           r[o + WINDOW] = window;
           r[o + AT] = at;
         }
+      } else if (ahead && cost > 0) {
+        r[o + AT] = at;
       }
       out[ALLOWED] = allowed ? 1 : 0;
       out[REMAINING] = Math.floor(Math.max(0, capacity - used) / window);
