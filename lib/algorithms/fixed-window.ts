@@ -61,7 +61,9 @@ export const fixedWindow: RegisterAlgorithm = {
 
   refund(r, o, _quota, now, cost, receipt) {
     const start = r[o + START]!;
-    const counted = receipt === null ? now < start + r[o + WINDOW]! : start === receipt.mark;
+    const stored = r[o + WINDOW]!;
+    const counted =
+      receipt === null ? now < start + stored : receipt.mark === start && receipt.windowMs === stored;
     if (counted) r[o + USED] = Math.max(0, r[o + USED]! - cost);
   },
 };

@@ -88,10 +88,14 @@ export const slidingWindowCounter: RegisterAlgorithm = {
     out[MARK] = start;
   },
 
-  refund(r, o, { windowMs: window }, now, cost, receipt) {
+  refund(r, o, _quota, now, cost, receipt) {
     const start = r[o + START]!;
-    const charged = receipt === null ? Math.floor(Math.max(start, now) / window) * window : receipt.mark;
-    if (charged === start) r[o + CURRENT] = Math.max(0, r[o + CURRENT]! - cost);
-    else if (charged === start - r[o + WINDOW]!) r[o + PREVIOUS] = Math.max(0, r[o + PREVIOUS]! - cost);
+    const stored = r[o + WINDOW]!;
+    if (receipt === null) {
+      if (now < start + stored) r[o + CURRENT] = Math.max(0, r[o + CURRENT]! - cost);
+    } else if (receipt.windowMs === stored) {
+      if (receipt.mark === start) r[o + CURRENT] = Math.max(0, r[o + CURRENT]! - cost);
+      else if (receipt.mark === start - stored) r[o + PREVIOUS] = Math.max(0, r[o + PREVIOUS]! - cost);
+    }
   },
 };
