@@ -8,6 +8,7 @@ import {
   REMAINING,
   RESET_AFTER,
   RETRY_AFTER,
+  type Quota,
   type Receipt,
   type RegisterAlgorithm,
 } from '../core/algorithm.js';
@@ -30,8 +31,8 @@ export function drainingBucket(traits: {
   /** True: a call is held until everything before it has drained. */
   readonly shapes: boolean;
   defaultBurst(limit: number, windowMs: number): number;
-  /** The part of `receipt`, in units of its own window, that can be given back at time `t`. */
-  refundable(receipt: Receipt, used: number, t: number): number;
+  /** The part of `receipt`, in units of its own window, that can be given back at time `t` by today's quota. */
+  refundable(receipt: Receipt, quota: Quota, used: number, t: number): number;
 }): RegisterAlgorithm {
   const { name, uses, shapes, defaultBurst, refundable } = traits;
   return {
@@ -82,7 +83,8 @@ export function drainingBucket(traits: {
       out[MARK] = used;
     },
 
-    refund(r, o, { limit, windowMs: window }, now, cost, receipt) {
+    refund(r, o, quota, now, cost, receipt) {
+      const { limit, windowMs: window } = quota;
       const counted = r[o + WINDOW]!;
       if (counted === 0) return;
       const stored = r[o + AT]!;
@@ -93,7 +95,7 @@ export function drainingBucket(traits: {
       const back =
         receipt === null
           ? cost * window
-          : Math.floor((refundable(receipt, used, t) * window) / receipt.windowMs);
+          : Math.floor((refundable(receipt, quota, used, t) * window) / receipt.windowMs);
       r[o + USED] = Math.max(0, used - back);
       r[o + WINDOW] = window;
       r[o + AT] = t;
@@ -102,12 +104,14 @@ export function drainingBucket(traits: {
 }
 
 /**
- * What of a charge has not drained by time `t`, first in, first out, in units of its own window. Never more than
- * what the charge still adds to the level, so giving it back never mints quota.
+ * What of a charge has not drained by time `t`, first in, first out, in units of its own window, at the faster of the
+ * rates then and now. Never more than what the charge still adds to the level, so giving it back never mints quota.
  */
-export function undrained({ cost, limit, windowMs, chargedAt, mark }: Receipt, t: number): number {
+export function undrained(receipt: Receipt, quota: Quota, t: number): number {
+  const { cost, windowMs, chargedAt, mark } = receipt;
   const own = cost * windowMs;
   const before = mark - own;
-  const drained = (t - chargedAt) * limit - before;
+  const rate = Math.max(receipt.limit, (quota.limit * windowMs) / quota.windowMs);
+  const drained = Math.ceil((t - chargedAt) * rate) - before;
   return own - Math.min(Math.max(drained, 0), own);
 }
