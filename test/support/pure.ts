@@ -62,7 +62,8 @@ export class Subject {
   /** Every number that is stored: the registers, or the log's times and costs. */
   get state(): number[] {
     const { algorithm } = this;
-    if (algorithm.shape === 'registers') return [...this.#registers.slice(OFFSET, OFFSET + algorithm.registers.length)];
+    if (algorithm.shape === 'registers')
+      return [...this.#registers.slice(OFFSET, OFFSET + algorithm.registers.length)];
     return Array.from({ length: this.#log.size }, (_, i) => [this.#log.time(i), this.#log.cost(i)]).flat();
   }
 

@@ -83,10 +83,13 @@ export function runVectors<Charge>(
   createExecutor: () => Executor<Charge> | Promise<Executor<Charge>>,
 ): void {
   describe(algorithm, () => {
-    it.each(scenarios.map((scenario) => [scenario.title, scenario] as const))('%s', async (_title, scenario) => {
-      const actual = await play(scenario, await createExecutor());
-      expect(actual).toEqual(scenario.steps.map((step, i) => labelled(step, i, expected(step))));
-    });
+    it.each(scenarios.map((scenario) => [scenario.title, scenario] as const))(
+      '%s',
+      async (_title, scenario) => {
+        const actual = await play(scenario, await createExecutor());
+        expect(actual).toEqual(scenario.steps.map((step, i) => labelled(step, i, expected(step))));
+      },
+    );
   });
 }
 
