@@ -42,12 +42,16 @@ async function load(server) {
       {
         setupRequest(request) {
           next = (next + 1) % CLIENTS;
-          return { ...request, headers: { ...request.headers, 'x-forwarded-for': `203.0.${next >> 8}.${next & 255}` } };
+          return {
+            ...request,
+            headers: { ...request.headers, 'x-forwarded-for': `203.0.${next >> 8}.${next & 255}` },
+          };
         },
       },
     ],
   });
-  if (result.non2xx > 0 || result.errors > 0) throw new Error(`${server.adapter} ${server.guard}: ${result.non2xx} refused`);
+  if (result.non2xx > 0 || result.errors > 0)
+    throw new Error(`${server.adapter} ${server.guard}: ${result.non2xx} refused`);
   const { cpuMs, requests } = await usage(server);
   return { perSecond: requests / result.duration, cpuUs: (cpuMs * 1_000) / requests };
 }
@@ -73,10 +77,14 @@ const results = ADAPTERS.map((adapter) => {
   const addedUs = (guard) => median(of(guard).cpuUs.map((us, round) => us - bare.cpuUs[round]));
   return {
     adapter,
-    requestsPerSecond: Object.fromEntries(GUARDS.map((guard) => [guard, Math.round(median(of(guard).perSecond))])),
+    requestsPerSecond: Object.fromEntries(
+      GUARDS.map((guard) => [guard, Math.round(median(of(guard).perSecond))]),
+    ),
     cpuUsPerRequest: Object.fromEntries(GUARDS.map((guard) => [guard, round1(median(of(guard).cpuUs))])),
     addedUs: { distlimit: round1(addedUs('distlimit')), throttler: round1(addedUs('throttler')) },
-    requestsOfUnguarded: ratio(median(of('distlimit').perSecond.map((n, round) => n / bare.perSecond[round]))),
+    requestsOfUnguarded: ratio(
+      median(of('distlimit').perSecond.map((n, round) => n / bare.perSecond[round])),
+    ),
     addedOfThrottler: ratio(addedUs('distlimit') / addedUs('throttler')),
   };
 });
@@ -90,7 +98,9 @@ function ratio(value) {
 }
 
 for (const { adapter, ...figures } of results) {
-  console.log(`\n${adapter}, ${CLIENTS} client addresses, ${CONNECTIONS} connections, median of ${rounds} rounds`);
+  console.log(
+    `\n${adapter}, ${CLIENTS} client addresses, ${CONNECTIONS} connections, median of ${rounds} rounds`,
+  );
   console.table(
     Object.fromEntries(
       GUARDS.map((guard) => [

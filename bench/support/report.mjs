@@ -11,12 +11,20 @@ export function parseArguments() {
 /** What a figure depends on. */
 export function machine() {
   const lock = JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8'));
-  const rivals = ['rate-limiter-flexible', 'express-rate-limit', '@nestjs/throttler', '@nestjs/core', 'autocannon'];
+  const rivals = [
+    'rate-limiter-flexible',
+    'express-rate-limit',
+    '@nestjs/throttler',
+    '@nestjs/core',
+    'autocannon',
+  ];
   return {
     node: process.version,
     cpu: cpus()[0]?.model,
     cores: cpus().length,
-    versions: Object.fromEntries(rivals.map((name) => [name, lock.packages[`node_modules/${name}`]?.version])),
+    versions: Object.fromEntries(
+      rivals.map((name) => [name, lock.packages[`node_modules/${name}`]?.version]),
+    ),
   };
 }
 
