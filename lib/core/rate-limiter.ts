@@ -70,6 +70,7 @@ export class RateLimiter {
   readonly #parts: RateLimiterParts;
   readonly #lines: WaitingLines;
   #resolver: PolicyResolver | undefined;
+  #closed = false;
   #vet: (slot: PolicySlot, candidate: Policy) => void = () => {};
 
   constructor(parts: RateLimiterParts) {
@@ -190,6 +191,7 @@ export class RateLimiter {
 
   /** Frees what this limiter opened, and nothing else. Whoever waits is rejected with `RL_CLOSED`. */
   async close(): Promise<void> {
+    this.#closed = true;
     this.#lines.close();
     if (this.#parts.ownsDriver) await this.#parts.driver.close();
   }
@@ -203,6 +205,7 @@ export class RateLimiter {
 
   /** @internal Decides charges together; synchronous where the driver and the resolver are. */
   decide(requests: readonly ChargeRequest[], call?: CallContext): MaybePromise<Verdict[]> {
+    this.#requireOpen();
     if (requests.length === 0) return [];
     if (this.#idle) return requests.map((request) => this.#unlimited(request));
     if (this.#resolver === undefined) {
@@ -328,14 +331,26 @@ export class RateLimiter {
 
   get #direct(): boolean {
     const { hashKeys, observers, enabled } = this.#parts;
-    return enabled && hashKeys === undefined && this.#resolver === undefined && !observers.listensToDecisions;
+    return (
+      !this.#closed &&
+      enabled &&
+      hashKeys === undefined &&
+      this.#resolver === undefined &&
+      !observers.listensToDecisions
+    );
   }
 
   get #idle(): boolean {
     return !this.#parts.enabled || enforcementSuspended();
   }
 
+  /** @throws RateLimitError with `RL_CLOSED` */
+  #requireOpen(): void {
+    if (this.#closed) throw new RateLimitError('RL_CLOSED', 'the limiter was closed');
+  }
+
   #request(slot: PolicySlot, subject = GLOBAL_SUBJECT, cost?: number): ChargeRequest {
+    this.#requireOpen();
     if (typeof subject !== 'string' || subject === '') {
       throw new RateLimitConfigError({
         code: 'RL_INVALID_SUBJECT',

@@ -173,10 +173,11 @@ export class RateLimitModule
     if (!options.registerGuard) return;
     config.addGlobalGuard(guard);
     if (this.#interceptorNeeded) config.addGlobalInterceptor(interceptor);
+    else plans.interceptorBound = false;
   }
 
   /** @see RateLimitModuleOptions */
-  static override forRoot(options: RateLimitModuleOptions): DynamicModule {
+  static override forRoot(options: RateLimitModuleOptions = {}): DynamicModule {
     return complete(super.forRoot(options));
   }
 

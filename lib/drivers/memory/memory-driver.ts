@@ -265,6 +265,7 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
       return trials.map(({ decision }) => decision);
     }
     for (const trial of trials.toReversed()) this.#undo(trial, now);
+    for (const trial of trials) this.#keepCorrection(trial, trials);
     return trials.map((trial) =>
       trial.decision.allowed
         ? this.#measured(trial, now)
@@ -330,6 +331,23 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     for (let i = 0; i < width; i++) columns.registers[slot * width + i] = this.#scratch[offset + i]!;
     if (log !== undefined) columns.logs![slot] = log;
     shard.setExpiry(slot, expiry);
+  }
+
+  /**
+   * A counter that denied may have corrected its times all the same: a clock that jumped must not lock it for good. One
+   * that several charges of the group share was not only corrected, but charged on trial.
+   */
+  #keepCorrection({ counter, offset, receipt }: Trial, trials: readonly Trial[]): void {
+    const alone = trials.every((other) => other.counter === counter || other.offset !== offset);
+    if (receipt !== undefined || !alone) return;
+    const { counters } = this.#tablesOf(counter.policy);
+    const { width } = counters;
+    const hash = counters.hash(counter.subject);
+    const shard = counters.shard(hash);
+    const slot = shard.find(counter.subject, hash);
+    if (slot < 0) return;
+    const { columns } = shard;
+    for (let i = 0; i < width; i++) columns.registers[slot * width + i] = this.#scratch[offset + i]!;
   }
 
   /** Registers were stepped on a copy; only a log has to give back what it took. */

@@ -1,4 +1,12 @@
-import { limiterBuilder, type AlgorithmName, type Limiter, type Verdict } from 'nestjs-distlimit';
+import {
+  limiterBuilder,
+  MemoryDriver,
+  type AlgorithmName,
+  type Limiter,
+  type Verdict,
+} from 'nestjs-distlimit';
+import { ALGORITHMS as BUILT_IN } from '../../../lib/algorithms/index.js';
+import { completePolicy } from '../../../lib/core/policy-completion.js';
 import { ManualClock } from 'nestjs-distlimit/testing';
 
 const ALGORITHMS: AlgorithmName[] = [
@@ -312,5 +320,38 @@ describe('the time to live', () => {
     expect(await limiter.tryAcquire('a')).toBe(false);
     clock.advance(1);
     expect(await limiter.tryAcquire('a')).toBe(true);
+  });
+});
+
+describe('a clock that jumped ahead', () => {
+  it.each(ALGORITHMS)(
+    'locks no subject for good, also where several policies are decided together: %s',
+    async (algorithm) => {
+      const registry = { algorithms: BUILT_IN, report: () => {} };
+      const driver = new MemoryDriver({ clock });
+      const policy = completePolicy('p', { limit: 1, window: '1s', algorithm }, 'p', registry);
+      const other = completePolicy('q', { limit: 1_000, window: '1s' }, 'q', registry);
+      const group = [
+        { policy, quota: policy, subject: 'a', cost: 1 },
+        { policy: other, quota: other, subject: 'a', cost: 1 },
+      ];
+      const start = clock.now();
+      clock.set(start + 3_600_000);
+      expect(driver.decide(group).map(({ allowed }) => allowed)).toEqual([true, true]);
+      clock.set(start);
+      expect(driver.decide(group).map(({ allowed }) => allowed)).toEqual([false, true]);
+      clock.set(start + 3_000);
+      expect(driver.decide(group).map(({ allowed }) => allowed)).toEqual([true, true]);
+      await driver.close();
+    },
+  );
+});
+
+describe('a limiter that was closed', () => {
+  it('decides nothing any more', async () => {
+    const limiter = build('fixed-window');
+    await limiter.close();
+    await expect(limiter.consume('a')).rejects.toMatchObject({ code: 'RL_CLOSED' });
+    expect(() => limiter.tryAcquireSync('a')).toThrow('RL_CLOSED');
   });
 });
