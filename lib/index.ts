@@ -31,7 +31,13 @@ export type {
 } from './core/driver.js';
 export type { Duration } from './core/duration.js';
 export type { EngineOptions, MemoryOptions } from './core/engine-options.js';
-export { RateLimitConfigError, RateLimitError, type ConfigProblem, type ErrorCode } from './core/errors.js';
+export {
+  ERROR_CODES,
+  RateLimitConfigError,
+  RateLimitError,
+  type ConfigProblem,
+  type ErrorCode,
+} from './core/errors.js';
 export type { Limiter } from './core/limiter.js';
 export type {
   DecisionEvent,
@@ -63,7 +69,8 @@ export {
 export { MemoryDriver, type MemoryDriverOptions } from './drivers/memory/memory-driver.js';
 export type { ProblemDetails, ProblemStatus } from './http/problem-details.js';
 export type { HeaderFormat } from './http/rate-limit-headers.js';
-export type { TrustedProxies } from './http/trusted-proxies.js';
+export type { ForwardedHeader } from './http/forwarded-hops.js';
+export type { ProxyList, TrustedProxies } from './http/trusted-proxies.js';
 export { limiterBuilder, type LimiterBuilder, type RedisSource } from './limiter-builder.js';
 export { CommonLimit } from './nest/decorators/common-limit.decorator.js';
 export { InjectLimiter } from './nest/decorators/inject-limiter.decorator.js';

@@ -35,7 +35,7 @@ export const fixedWindow: RegisterAlgorithm = {
     let start = r[o + START]!;
     let used = r[o + USED]!;
     const ahead = start > now + MAX_CLOCK_LEAD_MS;
-    const t = ahead ? now : Math.max(start, now);
+    const t = Math.max(ahead ? 0 : start, now);
     const live = ahead || t < start + r[o + WINDOW]!;
     const carried = live && (ahead || r[o + WINDOW] !== window);
     if (!live) used = 0;

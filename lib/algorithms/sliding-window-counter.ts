@@ -40,7 +40,7 @@ export const slidingWindowCounter: RegisterAlgorithm = {
     let current = r[o + CURRENT]!;
     const stored = r[o + WINDOW]!;
     const ahead = start > now + MAX_CLOCK_LEAD_MS;
-    const t = ahead ? now : Math.max(start, now);
+    const t = Math.max(ahead ? 0 : start, now);
 
     if (ahead) {
       start = Math.floor(t / stored) * stored;

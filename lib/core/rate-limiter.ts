@@ -69,18 +69,24 @@ export interface RateLimiterParts {
 export class RateLimiter {
   readonly #parts: RateLimiterParts;
   readonly #lines: WaitingLines;
+  readonly #observers: ObserverHub;
   #resolver: PolicyResolver | undefined;
   #closed = false;
   #vet: (slot: PolicySlot, candidate: Policy) => void = () => {};
+  /** The driver's synchronous side, where what is set up leaves nothing to do before or after it. */
+  #direct: SynchronousDriver | undefined;
 
   constructor(parts: RateLimiterParts) {
     this.#parts = parts;
     this.#lines = new WaitingLines(parts.clock);
+    this.#observers = parts.observers;
+    if (parts.enabled && parts.hashKeys === undefined) this.#direct = parts.driver.synchronous;
   }
 
   /** Gives subjects quotas of their own from now on. */
   useResolver(resolver: PolicyResolver): void {
     this.#resolver = resolver;
+    this.#direct = undefined;
   }
 
   /** @internal Has changes of policies looked at before they are made; `vet` throws where one can't work. */
@@ -192,6 +198,7 @@ export class RateLimiter {
   /** Frees what this limiter opened, and nothing else. Whoever waits is rejected with `RL_CLOSED`. */
   async close(): Promise<void> {
     this.#closed = true;
+    this.#direct = undefined;
     this.#lines.close();
     if (this.#parts.ownsDriver) await this.#parts.driver.close();
   }
@@ -305,7 +312,7 @@ export class RateLimiter {
 
   /** @internal The shortest way into a synchronous driver; `undefined` where somebody has to see the decision. */
   get directSide(): SynchronousDriver | undefined {
-    return this.#direct && !enforcementSuspended() ? this.#parts.driver.synchronous : undefined;
+    return enforcementSuspended() || this.#observers.listensToDecisions ? undefined : this.#direct;
   }
 
   /** @internal */
@@ -326,17 +333,6 @@ export class RateLimiter {
       driver.synchronous === undefined
         ? `the driver '${driver.name}' can't decide without waiting; use consume() or tryAcquire()`
         : 'a policy resolver may have to wait; use consume() or tryAcquire()',
-    );
-  }
-
-  get #direct(): boolean {
-    const { hashKeys, observers, enabled } = this.#parts;
-    return (
-      !this.#closed &&
-      enabled &&
-      hashKeys === undefined &&
-      this.#resolver === undefined &&
-      !observers.listensToDecisions
     );
   }
 

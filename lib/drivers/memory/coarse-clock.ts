@@ -5,12 +5,22 @@ import type { Clock } from '../../core/clock.js';
 const USES_PER_READ = 50;
 
 /**
+ * The time in whole milliseconds since the epoch. The field begins as no number, so that V8 keeps the time there as an
+ * object of its own and hands that object on. From a field that only ever held numbers, each call that isn't inlined
+ * would get a new object. For the same reason it is an object apart: read through the clock itself, what was just
+ * written would be known as a number again.
+ */
+export interface Reading {
+  now: number;
+}
+
+/**
  * A clock that is read once an event-loop turn and again after a few dozen uses: reading costs as much as a
- * decision. The time stands in a typed array, since a number returned from a call that is not inlined is boxed.
- * It is never ahead of the clock behind it, and behind by one synchronous stretch at most.
+ * decision. It is never ahead of the clock behind it, and behind by one synchronous stretch at most.
  */
 export class CoarseClock {
-  readonly time = new Float64Array(1);
+  /** For readers to keep and to read from, after {@link touch} or {@link refresh}. */
+  readonly reading: Reading = { now: undefined! };
   readonly #clock: Clock;
   readonly #caches: boolean;
   #usesLeft = 0;
@@ -22,15 +32,21 @@ export class CoarseClock {
     this.#caches = caches;
   }
 
-  /** Brings `time[0]` up to date, within the bounds above. */
+  /** Brings the reading up to date, within the bounds above. */
   touch(): void {
     if (this.#usesLeft-- > 0) return;
-    this.time[0] = Math.floor(this.#clock.now());
+    this.refresh();
     if (!this.#caches) return;
     this.#usesLeft = USES_PER_READ;
     if (this.#turnWatched) return;
     this.#turnWatched = true;
     outsideAnyCall(this.#watchTurn);
+  }
+
+  /** Brings the reading up to date, exactly. */
+  refresh(): void {
+    const now = Math.floor(this.#clock.now());
+    if (now !== this.reading.now) this.reading.now = now;
   }
 
   readonly #watchTurn = (): void => {

@@ -1,4 +1,5 @@
 import type { EntryRing } from './entry-ring.js';
+import { KEY_WORDS, textAt, type SubjectKey } from './subject-key.js';
 
 /** A slot without an entry. */
 const EMPTY = 0;
@@ -6,71 +7,92 @@ const EMPTY = 0;
 const MOVED = 1;
 const FIRST_TAG = 2;
 
+/** Where in a record the time stands at which the entry's state equals zero: epoch milliseconds. */
+const EXPIRY = 0;
+/** Where in a record the registers begin. The key comes after them. */
+const REGISTERS = 1;
+const DOUBLE_WORDS = 2;
+
+/** What a comparison of keys counts for among probes. */
+const COMPARISON = 16;
+
 /**
- * One open-addressing hash table with linear probing, laid out in columns: no object an entry. Slots are ordered by
- * the high bits of a 32-bit tag, so any number of slots will do, and moving entries over to a larger table reads
- * both from front to back.
+ * One open-addressing hash table with linear probing: no object an entry. Slots are ordered by the high bits of a
+ * 32-bit tag, so any number of slots will do, and moving entries over to a larger table reads both from front to
+ * back. All numbers of an entry and its key stand side by side: after the tag they cost one cache miss together.
  */
 export class Columns {
   readonly capacity: number;
-  readonly width: number;
-  readonly tags: Uint32Array;
-  readonly keys: (string | undefined)[];
-  readonly registers: Float64Array;
-  /** When the entry's state equals zero: epoch milliseconds. */
-  readonly expiries: Float64Array;
+  /** How many numbers a record takes. */
+  readonly stride: number;
+  readonly #width: number;
+  /** Signed, as the hashes are. */
+  readonly #tags: Int32Array;
+  readonly records: Float64Array;
+  /** The same memory, for keys. */
+  readonly #words: Int32Array;
+  /** Keys that are too long for their place in the record. Made for the first such. */
+  #texts: (string | undefined)[] | undefined;
   readonly logs: (EntryRing | undefined)[] | undefined;
+  /** Slots a unit of a tag. */
+  readonly #scale: number;
   count = 0;
-  /** How far the last probe had to look: what flooding makes long. */
+  /** How far the last insertion had to look: what flooding makes long. */
   lastProbes = 0;
 
   constructor(capacity: number, width: number, withLogs: boolean) {
     this.capacity = capacity;
-    this.width = width;
-    this.tags = new Uint32Array(capacity);
-    this.keys = new Array<string | undefined>(capacity);
-    this.registers = new Float64Array(capacity * width);
-    this.expiries = new Float64Array(capacity);
+    this.#width = width;
+    this.stride = REGISTERS + width + KEY_WORDS / DOUBLE_WORDS;
+    this.#tags = new Int32Array(capacity);
+    this.records = new Float64Array(capacity * this.stride);
+    this.#words = new Int32Array(this.records.buffer);
     this.logs = withLogs ? new Array<EntryRing | undefined>(capacity) : undefined;
+    this.#scale = capacity / 0x1_0000_0000;
   }
 
   /** A hash as it is kept: without the two values that mark slots. */
   static tagOf(hash: number): number {
-    return hash < FIRST_TAG ? hash + FIRST_TAG : hash;
+    return hash === EMPTY || hash === MOVED ? hash + FIRST_TAG : hash;
   }
 
   /** The slot of a key, or -1. */
-  find(key: string, tag: number): number {
-    const { tags, keys, capacity } = this;
+  find(text: string, key: SubjectKey, tag: number): number {
+    const tags = this.#tags;
+    const { capacity } = this;
     let slot = this.#home(tag);
     for (;;) {
       const found = tags[slot]!;
-      if (found === tag && keys[slot] === key) return slot;
+      if (found === tag && this.#isAt(slot, text, key)) return slot;
       if (found === EMPTY) return -1;
       if (++slot === capacity) slot = 0;
     }
   }
 
   /** Makes room for a key that is not here. The entry's numbers are zero. There must be an empty slot. */
-  insert(key: string, tag: number): number {
-    const { tags, capacity } = this;
-    let slot = this.#home(tag);
-    let probes = 0;
-    while (tags[slot] !== EMPTY) {
-      // Each equal tag costs a comparison of texts, which is what a flood of collisions lives on.
-      probes += tags[slot] === tag ? 16 : 1;
-      if (++slot === capacity) slot = 0;
-    }
-    this.lastProbes = probes;
-    tags[slot] = tag;
-    this.keys[slot] = key;
-    this.count++;
+  insert(text: string, key: SubjectKey, tag: number): number {
+    const slot = this.#claim(tag);
+    const words = this.#words;
+    const at = this.#keyAt(slot);
+    for (let i = 0; i < key.used; i++) words[at + i] = key.words[i]!;
+    if (key.long) this.#keep(slot, detached(text));
+    return slot;
+  }
+
+  /** Takes an entry over from other columns of the same width, and leaves them a mark in its place. */
+  takeFrom(other: Columns, from: number, tag: number): number {
+    const slot = this.#claim(tag);
+    this.#copy(other, from, slot);
+    other.#clear(from);
+    other.#tags[from] = MOVED;
+    other.count--;
     return slot;
   }
 
   /** Removes an entry and closes the gap (backward-shift deletion), so that no tombstones pile up. */
   remove(slot: number): void {
-    const { tags, capacity } = this;
+    const tags = this.#tags;
+    const { capacity } = this;
     this.count--;
     let gap = slot;
     let next = gap;
@@ -81,46 +103,111 @@ export class Columns {
       // An entry may move back to the gap only if that is not before its home.
       const reachable = next >= home ? gap >= home && gap < next : gap >= home || gap < next;
       if (!reachable) continue;
-      this.#copyWithin(next, gap);
+      tags[gap] = tags[next]!;
+      this.#copy(this, next, gap);
       gap = next;
     }
     this.#clear(gap);
     tags[gap] = EMPTY;
   }
 
-  /** Marks an entry as gone without closing the gap: later entries of a table being emptied stay in reach. */
-  markMoved(slot: number): void {
-    this.#clear(slot);
-    this.tags[slot] = MOVED;
-    this.count--;
-  }
-
   holds(slot: number): boolean {
-    return this.tags[slot]! >= FIRST_TAG;
+    const tag = this.#tags[slot]!;
+    return tag !== EMPTY && tag !== MOVED;
   }
 
-  /** Copies an entry's numbers from other columns of the same width. */
-  copyFrom(other: Columns, from: number, to: number): void {
-    const { width } = this;
-    for (let i = 0; i < width; i++) this.registers[to * width + i] = other.registers[from * width + i]!;
-    this.expiries[to] = other.expiries[from]!;
-    if (this.logs !== undefined) this.logs[to] = other.logs![from];
+  tag(slot: number): number {
+    return this.#tags[slot]!;
+  }
+
+  text(slot: number): string {
+    return textAt(this.#words, this.#keyAt(slot)) ?? this.#texts![slot]!;
+  }
+
+  /** Where in {@link records} an entry's registers begin. */
+  registersAt(slot: number): number {
+    return slot * this.stride + REGISTERS;
+  }
+
+  // Places are passed about, not the numbers there: those are boxed wherever a call isn't inlined.
+
+  /** Where in {@link records} an entry's expiry stands. */
+  expiryAt(slot: number): number {
+    return slot * this.stride + EXPIRY;
+  }
+
+  hasExpired(slot: number, now: number): boolean {
+    return this.records[slot * this.stride + EXPIRY]! <= now;
+  }
+
+  #isAt(slot: number, text: string, key: SubjectKey): boolean {
+    const words = this.#words;
+    const at = this.#keyAt(slot);
+    const wanted = key.words;
+    if (words[at] !== wanted[0]) return false;
+    const { used } = key;
+    for (let i = 1; i < used; i++) if (words[at + i] !== wanted[i]) return false;
+    return !key.long || this.#texts![slot] === text;
+  }
+
+  /** Takes the next free slot for a tag. */
+  #claim(tag: number): number {
+    const tags = this.#tags;
+    const { capacity } = this;
+    let slot = this.#home(tag);
+    let probes = 0;
+    while (tags[slot] !== EMPTY) {
+      // Each equal tag costs a comparison of keys, which is what a flood of collisions lives on.
+      probes += tags[slot] === tag ? COMPARISON : 1;
+      if (++slot === capacity) slot = 0;
+    }
+    this.lastProbes = probes;
+    tags[slot] = tag;
+    this.count++;
+    return slot;
   }
 
   #home(tag: number): number {
-    return Math.floor((tag * this.capacity) / 0x1_0000_0000);
+    return ((tag >>> 0) * this.#scale) | 0;
   }
 
-  #copyWithin(from: number, to: number): void {
-    this.tags[to] = this.tags[from]!;
-    this.keys[to] = this.keys[from];
-    this.copyFrom(this, from, to);
+  /** Where in the words an entry's key begins. */
+  #keyAt(slot: number): number {
+    return (slot * this.stride + REGISTERS + this.#width) * DOUBLE_WORDS;
+  }
+
+  #keep(slot: number, text: string): void {
+    this.#texts ??= new Array<string | undefined>(this.capacity);
+    this.#texts[slot] = text;
+  }
+
+  /** Copies an entry, its tag apart. As words: a key's bytes may look like a number that isn't kept bit by bit. */
+  #copy(other: Columns, from: number, to: number): void {
+    const length = this.stride * DOUBLE_WORDS;
+    const source = other.#words;
+    const target = this.#words;
+    for (let i = 0; i < length; i++) target[to * length + i] = source[from * length + i]!;
+    const text = other.#texts?.[from];
+    if (text !== undefined) this.#keep(to, text);
+    else if (this.#texts !== undefined) this.#texts[to] = undefined;
+    if (this.logs !== undefined) this.logs[to] = other.logs![from];
   }
 
   #clear(slot: number): void {
-    this.keys[slot] = undefined;
-    this.registers.fill(0, slot * this.width, (slot + 1) * this.width);
-    this.expiries[slot] = 0;
+    const end = (slot + 1) * this.stride;
+    for (let i = slot * this.stride; i < end; i++) this.records[i] = 0;
+    if (this.#texts !== undefined) this.#texts[slot] = undefined;
     if (this.logs !== undefined) this.logs[slot] = undefined;
   }
 }
+
+/**
+ * A copy of a text as one flat string: a slice would keep the text it was cut from alive, and a concatenation its
+ * parts, for as long as the counter lives.
+ */
+function detached(text: string): string {
+  const encoding = BEYOND_LATIN1.test(text) ? 'utf16le' : 'latin1';
+  return Buffer.from(text, encoding).toString(encoding);
+}
+
+const BEYOND_LATIN1 = /[^\u0000-\u00ff]/;

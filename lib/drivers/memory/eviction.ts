@@ -28,18 +28,18 @@ export class EvictionHand {
           const slot = this.#slot++;
           if (!columns.holds(slot)) continue;
           seen++;
-          if (nearest >= 0 && columns.expiries[slot]! >= expiry) continue;
+          if (nearest >= 0 && here.expiry(slot) >= expiry) continue;
           table = tables[this.#table];
           shard = here;
           nearest = slot;
-          expiry = columns.expiries[slot]!;
+          expiry = here.expiry(slot);
         }
         if (this.#slot < columns.capacity) continue;
       }
       this.#nextShard(tables.length);
     }
     if (shard === undefined || table === undefined) return undefined;
-    const subject = shard.columns.keys[nearest]!;
+    const subject = shard.columns.text(nearest);
     shard.remove(nearest);
     return { policy: table.policy, subject, expiry };
   }

@@ -5,7 +5,7 @@ export interface HashSecret {
 }
 
 /**
- * HalfSipHash-1-3, 32 bits out, over the text's UTF-16 code units, two a word; unsigned. Several times the price of
+ * HalfSipHash-1-3, 32 bits out, over the text's UTF-16 code units, two a word; signed, as {@link fnv1a32}. Several times the price of
  * FNV-1a, but without the secret nobody can build texts that collide.
  * Source: J.-P. Aumasson, D. J. Bernstein, "SipHash: a fast short-input PRF" (2012); the half-width variant is
  * part of its reference code and of the Linux kernel.
@@ -39,5 +39,5 @@ export function halfSipHash(text: string, { k0, k1 }: HashSecret): number {
     v2 = (v2 << 16) | (v2 >>> 16);
     v0 ^= word;
   }
-  return (v1 ^ v3) >>> 0;
+  return v1 ^ v3;
 }

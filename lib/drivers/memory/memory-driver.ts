@@ -8,7 +8,6 @@ import {
   REMAINING,
   RESET_AFTER,
   RETRY_AFTER,
-  type Algorithm,
   type Quota,
   type Receipt,
 } from '../../core/algorithm.js';
@@ -23,10 +22,12 @@ import type {
 } from '../../core/driver.js';
 import type { EvictionEvent } from '../../core/observer.js';
 import type { Policy } from '../../core/policy.js';
-import { CoarseClock } from './coarse-clock.js';
+import { CoarseClock, type Reading } from './coarse-clock.js';
 import { EntryRing } from './entry-ring.js';
 import { EvictionHand } from './eviction.js';
 import type { Shard } from './shard.js';
+import { PolicyTables } from './policy-tables.js';
+import { SubjectKey } from './subject-key.js';
 import { SubjectTable } from './subject-table.js';
 import { startSweeping, Sweep, type SweptStore } from './sweeper.js';
 
@@ -40,17 +41,6 @@ export interface MemoryDriverOptions {
   readonly onEviction?: (event: EvictionEvent) => void;
   /** The start value of the hash; default a random one, which keeps collisions unpredictable. For tests. */
   readonly hashStart?: number;
-}
-
-/** The tables of one policy. */
-interface PolicyTables {
-  readonly algorithm: Algorithm;
-  readonly counters: SubjectTable;
-  /** Whether calls may be held, so that some can't go at once. */
-  readonly shapes: boolean;
-  /** The last quota asked for, and the same without any patience. */
-  patient?: Quota;
-  impatient?: Quota;
 }
 
 /** One charge of a group on trial: what it would find, and what it would leave. */
@@ -68,7 +58,8 @@ interface Trial {
 
 const DEFAULT_MAX_KEYS = 1_000_000;
 const DEFAULT_SWEEP_INTERVAL_MS = 1_000;
-const BLOCK_REGISTERS = 1;
+/** A block is nothing but its expiry. */
+const BLOCK_REGISTERS = 0;
 
 /** Counters in this process's memory, in typed arrays: 64 shards a policy, no object and no timer a key. */
 export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
@@ -76,60 +67,73 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
   readonly synchronous: SynchronousDriver = this;
   readonly #clock: Clock;
   readonly #coarse: CoarseClock;
+  /** The time of the call at hand. */
+  readonly #time: Reading;
   readonly #maxKeys: number;
-  readonly #hashStart: number;
+  /** The subject of the look-up at hand. */
+  readonly #key: SubjectKey;
   readonly #onEviction: MemoryDriverOptions['onEviction'];
   readonly #stopSweeping: () => void;
   readonly #policies = new Map<string, PolicyTables>();
   readonly #blocks = new Map<string, SubjectTable>();
   readonly #hand = new EvictionHand();
   readonly #out = new Float64Array(OUTCOME_SLOTS);
+  /** Whether there was ever a block: most stores never see one. */
+  #blockMade = false;
   #scratch = new Float64Array(64);
   #tables: SubjectTable[] = [];
+  /** The tables that were asked for last, and for which policy: most calls in a row are one policy's. */
+  #recent: PolicyTables | undefined;
+  #recentPolicy: Policy | undefined;
+  /** Whoever made room during the call at hand. Told of when nothing is half done: who is told may call back. */
+  #evicted: EvictionEvent[] = [];
   #keys = 0;
   #evictions = 0;
 
   constructor(options: MemoryDriverOptions = {}) {
     this.#clock = options.clock ?? monotonicClock;
     this.#coarse = new CoarseClock(this.#clock, options.clock === undefined);
+    this.#time = this.#coarse.reading;
     this.#maxKeys = options.maxKeys ?? DEFAULT_MAX_KEYS;
-    this.#hashStart = options.hashStart ?? randomInt(0x1_0000_0000);
+    this.#key = new SubjectKey(options.hashStart ?? randomInt(0x1_0000_0000));
     this.#onEviction = options.onEviction;
     const interval = options.sweepIntervalMs ?? DEFAULT_SWEEP_INTERVAL_MS;
     this.#stopSweeping = startSweeping(this, this.#clock, interval);
   }
 
   decide(group: readonly Charge[]): readonly Decision[] {
-    const now = this.#now();
-    return group.length === 1 ? [this.#decideAt(group[0]!, now)] : this.#decideTogether(group, now);
+    this.#coarse.refresh();
+    if (group.length === 1) return [this.#decideAlone(group[0]!)];
+    const decisions = this.#decideTogether(group, this.#time.now);
+    this.#tellOfEvicted();
+    return decisions;
   }
 
   decideOne(charge: Charge): Decision {
     this.#coarse.touch();
-    return this.#decideAt(charge, this.#coarse.time[0]!);
+    return this.#decideAlone(charge);
   }
 
   tryTake(policy: Policy, quota: Quota, subject: string, cost: number): boolean {
     this.#coarse.touch();
-    const now = this.#coarse.time[0]!;
-    if (this.#blockedMs(policy.name, subject, now) > 0) return false;
-    const tables = this.#tablesOf(policy);
-    this.#take(policy, tables.shapes ? impatient(tables, quota) : quota, subject, cost, now);
+    if (this.#blockMade && this.#blockedMs(policy.name, subject, this.#time.now) > 0) return false;
+    const tables = policy === this.#recentPolicy ? this.#recent! : this.#tablesOf(policy);
+    this.#take(tables, tables.shapes ? tables.impatient(quota) : quota, subject, cost);
     if (this.#out[ALLOWED] === 1) return true;
-    if (
-      policy.blockMs > 0 &&
-      policy.mode === 'enforce' &&
-      !(tables.shapes && this.#hasPlace(policy, quota, subject, cost))
-    ) {
-      this.#startBlock(policy.name, subject, now + policy.blockMs);
-    }
+    if (policy.blockMs > 0) this.#blockAfterTry(tables, policy, quota, subject, cost);
     return false;
+  }
+
+  /** Starts the policy's block, unless it was only the wait that kept the call from going at once. */
+  #blockAfterTry(tables: PolicyTables, policy: Policy, quota: Quota, subject: string, cost: number): void {
+    if (policy.mode === 'shadow' || (tables.shapes && this.#hasPlace(policy, quota, subject, cost))) return;
+    this.#startBlock(policy.name, subject, this.#time.now, policy.blockMs);
   }
 
   /** Whether a call that can't go at once would at least have found a place to wait: then it was not denied. */
   #hasPlace(policy: Policy, quota: Quota, subject: string, cost: number): boolean {
     const trials: Trial[] = [];
-    this.#try({ policy, quota, subject }, cost, this.#coarse.time[0]!, trials);
+    this.#try({ policy, quota, subject }, cost, this.#time.now, trials);
     return trials[0]!.receipt !== undefined;
   }
 
@@ -156,7 +160,7 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
   }
 
   block(counter: Counter, durationMs: number): void {
-    this.#startBlock(counter.policy.name, counter.subject, this.#now() + durationMs);
+    this.#startBlock(counter.policy.name, counter.subject, this.#now(), durationMs);
   }
 
   unblock(counter: Counter): void {
@@ -184,7 +188,9 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     this.#stopSweeping();
     this.#policies.clear();
     this.#blocks.clear();
+    for (const table of this.#tables) table.retired = true;
     this.#tables = [];
+    this.#recentPolicy = undefined;
     this.#keys = 0;
   }
 
@@ -199,56 +205,68 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
   }
 
   #now(): number {
-    return Math.floor(this.#clock.now());
+    this.#coarse.refresh();
+    return this.#time.now;
   }
 
-  #decideAt({ policy, quota, subject, cost }: Charge, now: number): Decision {
-    const blockedMs = this.#blockedMs(policy.name, subject, now);
-    if (blockedMs > 0) {
+  #decideAlone({ policy, quota, subject, cost }: Charge): Decision {
+    const now = this.#time.now;
+    if (this.#blockMade && this.#blockedMs(policy.name, subject, now) > 0) {
       const trials: Trial[] = [];
       this.#try({ policy, quota, subject }, cost, now, trials);
       this.#undo(trials[0]!, now);
       return trials[0]!.decision;
     }
-    this.#take(policy, quota, subject, cost, now);
+    this.#take(this.#tablesOf(policy), quota, subject, cost);
     const decision = this.#outcome(quota, cost);
     return decision.allowed ? decision : this.#afterDenial({ policy, quota, subject }, decision, now);
   }
 
-  /** Decides one charge in place: the short way for what is most calls. The outcome is in `#out`. */
-  #take(policy: Policy, quota: Quota, subject: string, cost: number, now: number): void {
-    const { algorithm, counters } = this.#tablesOf(policy);
-    const hash = counters.hash(subject);
-    const shard = counters.shard(hash);
-    const slot = shard.find(subject, hash);
-    const out = this.#out;
-    if (slot < 0) {
-      if (algorithm.shape === 'log') {
-        const log = new EntryRing();
-        algorithm.step(log, quota, now, cost, out);
-        if (log.size > 0) this.#insert(shard, subject, hash, this.#expiry(algorithm, quota), log);
-        return;
-      }
-      const scratch = this.#scratch;
-      scratch.fill(0, 0, counters.width);
-      algorithm.step(scratch, 0, quota, now, cost, out);
-      if (out[ALLOWED] === 0) return;
-      const made = this.#insert(shard, subject, hash, this.#expiry(algorithm, quota));
-      const { registers } = shard.columns;
-      for (let i = 0; i < counters.width; i++) registers[made * counters.width + i] = scratch[i]!;
-      return;
-    }
+  /**
+   * Decides one charge in place, at the coarse clock's time: the short way for what is most calls. The outcome is in
+   * `#out`.
+   */
+  #take(tables: PolicyTables, quota: Quota, subject: string, cost: number): void {
+    const { algorithm, counters } = tables;
+    const key = this.#key;
+    key.set(subject);
+    const shard = counters.shard(key.hash);
+    const slot = shard.find(subject, key);
+    if (slot < 0) return this.#takeFirst(tables, shard, quota, subject, cost);
+    const now = this.#time.now;
     const { columns } = shard;
-    const expired = columns.expiries[slot]! <= now;
     if (algorithm.shape === 'log') {
-      if (expired) columns.logs![slot] = new EntryRing();
-      algorithm.step(columns.logs![slot]!, quota, now, cost, out);
+      if (columns.hasExpired(slot, now)) columns.logs![slot] = new EntryRing();
+      algorithm.step(columns.logs![slot]!, quota, now, cost, this.#out);
     } else {
-      const offset = slot * counters.width;
-      if (expired) columns.registers.fill(0, offset, offset + counters.width);
-      algorithm.step(columns.registers, offset, quota, now, cost, out);
+      const offset = columns.registersAt(slot);
+      if (columns.hasExpired(slot, now)) columns.records.fill(0, offset, offset + counters.width);
+      algorithm.step(columns.records, offset, quota, now, cost, this.#out);
     }
-    shard.setExpiry(slot, this.#expiry(algorithm, quota));
+    // By the time it was counted at, which is later than a clock that has stepped back.
+    shard.keepFor(slot, this.#out[CHARGED_AT]!, tables.idleMs(quota));
+  }
+
+  /** Decides the first charge of a subject. A denial leaves nothing behind. */
+  #takeFirst(tables: PolicyTables, shard: Shard, quota: Quota, subject: string, cost: number): void {
+    const { algorithm, counters } = tables;
+    const now = this.#time.now;
+    const idleMs = tables.idleMs(quota);
+    if (algorithm.shape === 'log') {
+      const log = new EntryRing();
+      algorithm.step(log, quota, now, cost, this.#out);
+      if (log.size > 0) this.#insert(shard, subject, this.#out[CHARGED_AT]!, idleMs, log);
+      return this.#tellOfEvicted();
+    }
+    const scratch = this.#scratch;
+    for (let i = 0; i < counters.width; i++) scratch[i] = 0;
+    algorithm.step(scratch, 0, quota, now, cost, this.#out);
+    if (this.#out[ALLOWED] === 0) return;
+    const slot = this.#insert(shard, subject, this.#out[CHARGED_AT]!, idleMs);
+    const { records } = shard.columns;
+    const offset = shard.columns.registersAt(slot);
+    for (let i = 0; i < counters.width; i++) records[offset + i] = scratch[i]!;
+    this.#tellOfEvicted();
   }
 
   #decideTogether(group: readonly Charge[], now: number): readonly Decision[] {
@@ -301,36 +319,33 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     return offset;
   }
 
-  /** When the state just stepped equals zero: by the time it was counted at, which may be later than the clock's. */
-  #expiry(algorithm: Algorithm, quota: Quota): number {
-    return this.#out[CHARGED_AT]! + algorithm.idleMs(quota);
-  }
-
   /** Copies a counter's registers into the scratch, zeros where there are none; returns its log. */
   #load(counters: SubjectTable, subject: string, now: number, offset: number): EntryRing | undefined {
     const { width } = counters;
     this.#scratch.fill(0, offset, offset + width);
-    const hash = counters.hash(subject);
-    const shard = counters.shard(hash);
-    const slot = shard.find(subject, hash);
+    this.#key.set(subject);
+    const shard = counters.shard(this.#key.hash);
+    const slot = shard.find(subject, this.#key);
     const { columns } = shard;
-    if (slot < 0 || columns.expiries[slot]! <= now) return undefined;
-    for (let i = 0; i < width; i++) this.#scratch[offset + i] = columns.registers[slot * width + i]!;
+    if (slot < 0 || columns.hasExpired(slot, now)) return undefined;
+    const from = columns.registersAt(slot);
+    for (let i = 0; i < width; i++) this.#scratch[offset + i] = columns.records[from + i]!;
     return columns.logs?.[slot];
   }
 
   #commit({ counter, offset, log, receipt }: Trial): void {
-    const { algorithm, counters } = this.#tablesOf(counter.policy);
-    const { width } = counters;
-    const hash = counters.hash(counter.subject);
-    const shard = counters.shard(hash);
-    const expiry = receipt!.chargedAt + algorithm.idleMs(counter.quota);
-    let slot = shard.find(counter.subject, hash);
-    if (slot < 0) slot = this.#insert(shard, counter.subject, hash, expiry, log);
+    const tables = this.#tablesOf(counter.policy);
+    const { width } = tables.counters;
+    this.#key.set(counter.subject);
+    const shard = tables.counters.shard(this.#key.hash);
+    const idleMs = tables.idleMs(counter.quota);
+    let slot = shard.find(counter.subject, this.#key);
+    if (slot < 0) slot = this.#insert(shard, counter.subject, receipt!.chargedAt, idleMs, log);
     const { columns } = shard;
-    for (let i = 0; i < width; i++) columns.registers[slot * width + i] = this.#scratch[offset + i]!;
+    const to = columns.registersAt(slot);
+    for (let i = 0; i < width; i++) columns.records[to + i] = this.#scratch[offset + i]!;
     if (log !== undefined) columns.logs![slot] = log;
-    shard.setExpiry(slot, expiry);
+    shard.keepFor(slot, receipt!.chargedAt, idleMs);
   }
 
   /**
@@ -341,13 +356,13 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     const alone = trials.every((other) => other.counter === counter || other.offset !== offset);
     if (receipt !== undefined || !alone) return;
     const { counters } = this.#tablesOf(counter.policy);
-    const { width } = counters;
-    const hash = counters.hash(counter.subject);
-    const shard = counters.shard(hash);
-    const slot = shard.find(counter.subject, hash);
+    this.#key.set(counter.subject);
+    const shard = counters.shard(this.#key.hash);
+    const slot = shard.find(counter.subject, this.#key);
     if (slot < 0) return;
     const { columns } = shard;
-    for (let i = 0; i < width; i++) columns.registers[slot * width + i] = this.#scratch[offset + i]!;
+    const to = columns.registersAt(slot);
+    for (let i = 0; i < counters.width; i++) columns.records[to + i] = this.#scratch[offset + i]!;
   }
 
   /** Registers were stepped on a copy; only a log has to give back what it took. */
@@ -372,7 +387,7 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
   /** Starts the policy's block where this denial is one of its own. */
   #afterDenial({ policy, subject }: Counter, denial: Decision, now: number, blockedMs = 0): Decision {
     if (policy.blockMs === 0 || policy.mode === 'shadow' || blockedMs > 0) return denial;
-    this.#startBlock(policy.name, subject, now + policy.blockMs);
+    this.#startBlock(policy.name, subject, now, policy.blockMs);
     return blocked(denial, policy.blockMs);
   }
 
@@ -402,58 +417,59 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     const tables = this.#policies.get(policy.name);
     if (tables === undefined || tables.algorithm.name !== policy.algorithm) return;
     const { algorithm, counters } = tables;
-    const hash = counters.hash(subject);
-    const shard = counters.shard(hash);
-    const slot = shard.find(subject, hash);
+    this.#key.set(subject);
+    const shard = counters.shard(this.#key.hash);
+    const slot = shard.find(subject, this.#key);
+    const { columns } = shard;
     const now = this.#now();
-    if (slot < 0 || shard.columns.expiries[slot]! <= now) return;
-    if (algorithm.shape === 'log') algorithm.refund(shard.columns.logs![slot]!, quota, now, cost, receipt);
-    else algorithm.refund(shard.columns.registers, slot * counters.width, quota, now, cost, receipt);
+    if (slot < 0 || columns.hasExpired(slot, now)) return;
+    if (algorithm.shape === 'log') algorithm.refund(columns.logs![slot]!, quota, now, cost, receipt);
+    else algorithm.refund(columns.records, columns.registersAt(slot), quota, now, cost, receipt);
   }
 
   /** How long a subject is still blocked; 0 where it is not. */
   #blockedMs(policy: string, subject: string, now: number): number {
-    if (this.#blocks.size === 0) return 0;
     const blocks = this.#blocks.get(policy);
     if (blocks === undefined) return 0;
-    const hash = blocks.hash(subject);
-    const shard = blocks.shard(hash);
-    const slot = shard.find(subject, hash);
-    return slot < 0 ? 0 : Math.max(0, shard.columns.registers[slot]! - now);
+    this.#key.set(subject);
+    const shard = blocks.shard(this.#key.hash);
+    const slot = shard.find(subject, this.#key);
+    return slot < 0 ? 0 : Math.max(0, shard.expiry(slot) - now);
   }
 
-  #startBlock(policy: string, subject: string, until: number): void {
+  #startBlock(policy: string, subject: string, now: number, durationMs: number): void {
     let blocks = this.#blocks.get(policy);
     if (blocks === undefined) {
-      blocks = new SubjectTable(policy, BLOCK_REGISTERS, false, this.#hashStart);
+      blocks = new SubjectTable(policy, BLOCK_REGISTERS, false);
       this.#blocks.set(policy, blocks);
+      this.#blockMade = true;
       this.#tables.push(blocks);
     }
-    const hash = blocks.hash(subject);
-    const shard = blocks.shard(hash);
-    let slot = shard.find(subject, hash);
-    if (slot < 0) slot = this.#insert(shard, subject, hash, until);
-    shard.columns.registers[slot] = until;
-    shard.setExpiry(slot, until);
+    this.#key.set(subject);
+    const shard = blocks.shard(this.#key.hash);
+    const slot = shard.find(subject, this.#key);
+    if (slot < 0) this.#insert(shard, subject, now, durationMs);
+    else shard.keepFor(slot, now, durationMs);
+    this.#tellOfEvicted();
   }
 
   #remove(table: SubjectTable | undefined, subject: string): void {
     if (table === undefined) return;
-    const hash = table.hash(subject);
-    const shard = table.shard(hash);
-    const slot = shard.find(subject, hash);
+    this.#key.set(subject);
+    const shard = table.shard(this.#key.hash);
+    const slot = shard.find(subject, this.#key);
     if (slot < 0) return;
     shard.remove(slot);
     this.#keys--;
   }
 
-  /** Makes an entry, and room for it first where the store is full. */
-  #insert(shard: Shard, subject: string, hash: number, expiry: number, log?: EntryRing): number {
+  /** Makes an entry for `#key`, which is not there, and room for it first where the store is full. */
+  #insert(shard: Shard, subject: string, now: number, lifeMs: number, log?: EntryRing): number {
     if (this.#keys >= this.#maxKeys) this.#evict();
     this.#keys++;
-    const slot = shard.insert(detached(subject), hash);
+    const slot = shard.insert(subject, this.#key);
     if (log !== undefined) shard.columns.logs![slot] = log;
-    shard.setExpiry(slot, expiry);
+    shard.keepFor(slot, now, lifeMs);
     return slot;
   }
 
@@ -461,42 +477,42 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     const evicted = this.#hand.evict(this.#tables);
     if (evicted === undefined) return;
     this.#keys--;
-    const remainingMs = evicted.expiry - this.#now();
+    const remainingMs = evicted.expiry - this.#time.now;
     if (remainingMs <= 0) return;
     this.#evictions++;
-    this.#onEviction?.({ policy: evicted.policy, subject: evicted.subject, remainingMs });
+    if (this.#onEviction === undefined) return;
+    this.#evicted.push({ policy: evicted.policy, subject: evicted.subject, remainingMs });
+  }
+
+  #tellOfEvicted(): void {
+    if (this.#evicted.length === 0) return;
+    const evicted = this.#evicted;
+    const outcome = this.#out.slice();
+    this.#evicted = [];
+    for (const event of evicted) this.#onEviction!(event);
+    this.#out.set(outcome);
   }
 
   #tablesOf(policy: Policy): PolicyTables {
-    const tables = this.#policies.get(policy.name);
-    return tables !== undefined && tables.algorithm === policy.arithmetic
-      ? tables
-      : this.#openTables(policy, tables);
+    let tables = this.#policies.get(policy.name);
+    if (tables?.algorithm !== policy.arithmetic) tables = this.#openTables(policy, tables);
+    this.#recentPolicy = policy;
+    this.#recent = tables;
+    return tables;
   }
 
   /** A policy seen for the first time, or one whose algorithm has changed: that one starts afresh. */
   #openTables(policy: Policy, previous: PolicyTables | undefined): PolicyTables {
     if (previous !== undefined) {
       this.#keys -= previous.counters.count;
+      previous.counters.retired = true;
       this.#tables = this.#tables.filter((table) => table !== previous.counters);
     }
-    const algorithm = policy.arithmetic;
-    const width = algorithm.shape === 'registers' ? algorithm.registers.length : 0;
-    const counters = new SubjectTable(policy.name, width, algorithm.shape === 'log', this.#hashStart);
-    const tables = { algorithm, counters, shapes: algorithm.uses.includes('maxDelay') };
+    const tables = new PolicyTables(policy.name, policy.arithmetic);
     this.#policies.set(policy.name, tables);
-    this.#tables.push(counters);
+    this.#tables.push(tables.counters);
     return tables;
   }
-}
-
-/** The quota under which only what need not wait is admitted. Kept, so that asking again allocates nothing. */
-function impatient(tables: PolicyTables, quota: Quota): Quota {
-  if (tables.patient !== quota || tables.impatient === undefined) {
-    tables.patient = quota;
-    tables.impatient = { ...quota, maxDelayMs: 0 };
-  }
-  return tables.impatient;
 }
 
 function blocked(decision: Decision, blockedMs: number): Decision {
@@ -510,14 +526,3 @@ function blocked(decision: Decision, blockedMs: number): Decision {
     receipt: undefined,
   };
 }
-
-/**
- * A copy of a text as one flat string: a slice would keep the text it was cut from alive, and a concatenation its
- * parts, for as long as the counter lives.
- */
-function detached(text: string): string {
-  const encoding = BEYOND_LATIN1.test(text) ? 'utf16le' : 'latin1';
-  return Buffer.from(text, encoding).toString(encoding);
-}
-
-const BEYOND_LATIN1 = /[^\u0000-\u00ff]/;

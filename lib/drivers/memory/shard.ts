@@ -1,9 +1,12 @@
 import { randomInt } from 'node:crypto';
 import { Columns } from './columns.js';
 import { halfSipHash, type HashSecret } from './half-sip-hash.js';
+import type { SubjectKey } from './subject-key.js';
 
 const INITIAL_CAPACITY = 8;
 const MAX_LOAD = 0.85;
+/** Of small tables, which can afford to be quicker. */
+const MAX_SMALL_LOAD = 0.6;
 /** Small tables double; large ones grow by a quarter, so that little of them stands empty. */
 const DOUBLE_UP_TO = 1_024;
 const GROWTH = 1.25;
@@ -27,6 +30,10 @@ export class Shard {
   /** Set once keys were built to collide: from then on the place in the table is a keyed hash. */
   #secret: HashSecret | undefined;
   #oldSecret: HashSecret | undefined;
+  /** A sweep is between its first slice and its last. */
+  #sweeping = false;
+  /** Entries were removed from elsewhere meanwhile. */
+  #disturbed = false;
   /** No entry expires before this time. */
   nextExpiry = Infinity;
   /** Keyed hashing is on: keys were built to collide. */
@@ -45,29 +52,38 @@ export class Shard {
   }
 
   /** The slot of a key in {@link columns}, or -1. The slot is good until the next insertion or removal. */
-  find(key: string, hash: number): number {
-    const slot = this.columns.find(key, this.#tag(key, hash, this.#secret));
-    return slot >= 0 || this.#old === undefined ? slot : this.#findOld(key, hash);
+  find(text: string, key: SubjectKey): number {
+    const slot = this.columns.find(text, key, tagOf(text, key.hash, this.#secret));
+    return slot >= 0 || this.#old === undefined ? slot : this.#findOld(text, key);
   }
 
   /** Makes a zeroed entry for a key that is not here. */
-  insert(key: string, hash: number): number {
+  insert(text: string, key: SubjectKey): number {
     if (this.#old !== undefined) this.#move(MOVE_PER_INSERT);
-    else if (this.columns.count + 1 > this.columns.capacity * MAX_LOAD)
-      this.#resize(grown(this.columns.capacity));
-    const slot = this.columns.insert(key, this.#tag(key, hash, this.#secret));
+    else if (this.columns.count + 1 > room(this.columns.capacity)) this.#resize(grown(this.columns.capacity));
+    const slot = this.columns.insert(text, key, tagOf(text, key.hash, this.#secret));
     if (this.columns.lastProbes <= MAX_PROBES || this.hardened) return slot;
     this.#harden();
-    return this.find(key, hash);
+    return this.find(text, key);
   }
 
   remove(slot: number): void {
     this.columns.remove(slot);
+    // What closed the gap may have passed the sweep that is under way, unseen.
+    if (this.#sweeping) this.#disturbed = true;
   }
 
-  setExpiry(slot: number, time: number): void {
-    this.columns.expiries[slot] = time;
-    this.#noteExpiry(time);
+  /** Makes an entry expire `idleMs` from `now`. */
+  keepFor(slot: number, now: number, idleMs: number): void {
+    const { columns } = this;
+    const expiry = now + idleMs;
+    columns.records[columns.expiryAt(slot)] = expiry;
+    if (expiry < this.nextExpiry) this.nextExpiry = expiry;
+  }
+
+  expiry(slot: number): number {
+    const { columns } = this;
+    return columns.records[columns.expiryAt(slot)]!;
   }
 
   /**
@@ -75,7 +91,11 @@ export class Shard {
    * A pass from 0 to the end makes {@link nextExpiry} exact again.
    */
   sweep(from: number, budget: number, now: number): number {
-    if (from === 0) this.nextExpiry = Infinity;
+    if (from === 0) {
+      this.nextExpiry = Infinity;
+      this.#disturbed = false;
+    }
+    this.#sweeping = true;
     if (this.#old !== undefined) this.#move(budget);
     const { columns } = this;
     let slot = from;
@@ -83,45 +103,38 @@ export class Shard {
     while (slot < end) {
       if (!columns.holds(slot)) {
         slot++;
-      } else if (columns.expiries[slot]! <= now) {
+      } else if (columns.hasExpired(slot, now)) {
         // What moves back into the gap is looked at next.
         columns.remove(slot);
       } else {
-        this.#noteExpiry(columns.expiries[slot]!);
+        this.#noteExpiry(slot);
         slot++;
       }
     }
     if (slot < columns.capacity) return slot;
-    // What has not moved yet was not looked at: come back.
-    if (this.#old !== undefined) this.nextExpiry = 0;
+    this.#sweeping = false;
+    // Not everything was looked at: come back.
+    if (this.#old !== undefined || this.#disturbed) this.nextExpiry = 0;
     this.#shrink();
     return -1;
   }
 
-  #noteExpiry(time: number): void {
-    if (time < this.nextExpiry) this.nextExpiry = time;
+  #noteExpiry(slot: number): void {
+    const expiry = this.expiry(slot);
+    if (expiry < this.nextExpiry) this.nextExpiry = expiry;
   }
 
-  #tag(key: string, hash: number, secret: HashSecret | undefined): number {
-    if (secret !== undefined) return Columns.tagOf(halfSipHash(key, secret));
-    // The low bits chose the shard and are alike here: mix, so that the high bits place the entry well.
-    return Columns.tagOf(Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 0);
-  }
-
-  #findOld(key: string, hash: number): number {
+  #findOld(text: string, key: SubjectKey): number {
     const old = this.#old!;
-    const found = old.find(key, this.#tag(key, hash, this.#oldSecret));
+    const found = old.find(text, key, tagOf(text, key.hash, this.#oldSecret));
     return found < 0 ? -1 : this.#moveEntry(old, found);
   }
 
   #moveEntry(old: Columns, from: number): number {
-    const key = old.keys[from]!;
     // Under the same hash function the tag moves along. It changes once, to the keyed one, which needs no hash.
-    const tag = this.#secret === this.#oldSecret ? old.tags[from]! : this.#tag(key, 0, this.#secret);
-    const to = this.columns.insert(key, tag);
-    this.columns.copyFrom(old, from, to);
-    this.#noteExpiry(old.expiries[from]!);
-    old.markMoved(from);
+    const tag = this.#secret === this.#oldSecret ? old.tag(from) : tagOf(old.text(from), 0, this.#secret);
+    const to = this.columns.takeFrom(old, from, tag);
+    this.#noteExpiry(to);
     return to;
   }
 
@@ -166,8 +179,19 @@ export class Shard {
   }
 }
 
+function tagOf(text: string, hash: number, secret: HashSecret | undefined): number {
+  if (secret !== undefined) return Columns.tagOf(halfSipHash(text, secret));
+  // The low bits chose the shard and are alike here: mix, so that the high bits place the entry well.
+  return Columns.tagOf(Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d));
+}
+
 function grown(capacity: number): number {
   return capacity < DOUBLE_UP_TO ? capacity * 2 : Math.ceil(capacity * GROWTH);
+}
+
+/** How many entries a table holds before it grows. */
+function room(capacity: number): number {
+  return capacity * (capacity <= DOUBLE_UP_TO ? MAX_SMALL_LOAD : MAX_LOAD);
 }
 
 function randomWord(): number {

@@ -1,4 +1,3 @@
-import { fnv1a32 } from './fnv1a.js';
 import { Shard } from './shard.js';
 
 export const SHARDS = 64;
@@ -8,24 +7,20 @@ export class SubjectTable {
   readonly policy: string;
   readonly width: number;
   readonly #withLogs: boolean;
-  readonly #start: number;
+  /** Its entries count no more: another table, or none, has taken its place. */
+  retired = false;
   readonly #shards: (Shard | undefined)[] = new Array<Shard | undefined>(SHARDS).fill(undefined);
 
-  /** @param start the secret start value of the hash */
-  constructor(policy: string, width: number, withLogs: boolean, start: number) {
+  constructor(policy: string, width: number, withLogs: boolean) {
     this.policy = policy;
     this.width = width;
     this.#withLogs = withLogs;
-    this.#start = start;
   }
 
-  hash(subject: string): number {
-    return fnv1a32(subject, this.#start);
-  }
-
-  /** The shard of a hash, made on first use. */
+  /** The shard of a hash (signed or not), made on first use. */
   shard(hash: number): Shard {
-    const index = hash % SHARDS;
+    // The same as the remainder, but of integers: V8 takes the remainder of an unsigned number as floating point.
+    const index = hash & (SHARDS - 1);
     return (this.#shards[index] ??= new Shard(this.width, this.#withLogs));
   }
 

@@ -34,7 +34,7 @@ export class Sweep {
     while (left > 0) {
       const table = this.#tables[this.#table];
       if (table === undefined) return true;
-      const shard = table.shardAt(this.#shard);
+      const shard = table.retired ? undefined : table.shardAt(this.#shard);
       // The cheap case of a long window: a whole shard in which nothing is due.
       if (shard === undefined || (this.#slot === 0 && shard.nextExpiry > this.#now)) {
         left--;
