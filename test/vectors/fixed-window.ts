@@ -142,6 +142,14 @@ export const fixedWindow: readonly Scenario[] = [
     ],
   },
   {
+    title: 'carries over at the stored time where the clock is behind',
+    quota: { limit: 3, window: 1_000 },
+    steps: [
+      { at: 1_500, cost: 2, expect: ok(1, 500) }, //                     [1000, 2000)
+      { at: 900, quota: { window: 500 }, expect: ok(0, 600) }, //        [1000, 1500): 3
+    ],
+  },
+  {
     title: 'carries nothing over from a window that has ended',
     quota: { limit: 3, window: 1_000 },
     steps: [

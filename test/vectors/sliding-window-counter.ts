@@ -112,8 +112,8 @@ export const slidingWindowCounter: readonly Scenario[] = [
     steps: [
       { at: 199_500, cost: 4, expect: ok(0, 1_500) }, //                 [199000, 200000): 4
       { at: 200_500, expect: ok(1, 1_500) }, //                          4 × 500 + 1000 = 3000; previous 4, current 1
-      // back in [10000, 11000): ⌈4 × 750 / 1000⌉ + 1 = 4 in [10000, 20000); 30000 - ⌊3 × 10000 / 4⌋ = 22500
-      { at: 10_250, quota: { window: 10_000 }, expect: no(0, 12_250, 19_750) },
+      // back in [12000, 13000): ⌈4 × 750 / 1000⌉ + 1 = 4 in [10000, 20000); 30000 - ⌊3 × 10000 / 4⌋ = 22500
+      { at: 12_250, quota: { window: 10_000 }, expect: no(0, 10_250, 17_750) },
       { at: 22_499, expect: no(0, 1, 7_501) }, //                        4 × 7501 + 10000 = 40004 > 40000
       { at: 22_500, expect: ok(0, 17_500) },
     ],
@@ -148,6 +148,14 @@ export const slidingWindowCounter: readonly Scenario[] = [
       { at: 5_600, quota: { window: 2_000 }, expect: no(0, 900, 2_400) }, // [4000, 6000): 8000 - ⌊3 × 2000 / 4⌋ = 6500
       { at: 6_499, expect: no(0, 1, 1_501) }, //                           4 × 1501 + 2000 = 8004 > 8000
       { at: 6_500, expect: ok(0, 3_500) }, //                              4 × 1500 + 2000 = 8000; until 10000
+    ],
+  },
+  {
+    title: 'carries over at the stored time where the clock is behind',
+    quota: { limit: 3, window: 1_000 },
+    steps: [
+      { at: 1_500, cost: 2, expect: ok(1, 1_500) }, //                     [1000, 2000)
+      { at: 900, quota: { window: 500 }, expect: ok(0, 1_100) }, //        [1000, 1500): 3; until 2000
     ],
   },
   {

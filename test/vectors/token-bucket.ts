@@ -183,6 +183,38 @@ export const tokenBucket: readonly Scenario[] = [
     ],
   },
   {
+    title: 'refunds what is left of a charge in the middle of the queue',
+    quota: { limit: 10, window: 1_000 },
+    steps: [
+      { at: 0, cost: 4, expect: ok(6, 400) },
+      { at: 0, cost: 3, as: 'b', expect: ok(3, 700) },
+      { at: 500, cost: 2, expect: ok(6, 400) }, //        7000 - 5000 + 2000
+      { at: 500, do: 'refund', of: 'b' }, //              of the 5000 drained, 1000 were b's: - 2000
+      { at: 500, do: 'peek', expect: ok(8, 200) },
+    ],
+  },
+  {
+    title: 'refunds by a clock that is behind: nothing has drained',
+    quota: { limit: 2, window: 1_000 },
+    steps: [
+      { at: 1_000, expect: ok(1, 500) },
+      { at: 1_000, as: 'b', expect: ok(0, 1_000) },
+      { at: 500, do: 'refund', of: 'b' }, //              2000 - 1000, at 1000
+      { at: 500, do: 'peek', expect: ok(1, 1_000) }, //   500 + 1000 / 2
+      { at: 1_000, do: 'peek', expect: ok(1, 500) },
+    ],
+  },
+  {
+    title: 'rounds what is refunded down when the window has changed',
+    quota: { limit: 1, window: 3, burst: 4 },
+    steps: [
+      { at: 0, as: 'a', expect: ok(3, 3) }, //            3
+      { at: 0, cost: 2, expect: ok(1, 9) }, //            3 + 6
+      { at: 1, quota: { window: 2 }, do: 'refund', of: 'a' }, // 9 × 2 / 3 - 1 = 5; of a 3 - ⌈1.5⌉ = 1, ⌊1 × 2 / 3⌋ = 0
+      { at: 1, do: 'peek', expect: ok(1, 5) },
+    ],
+  },
+  {
     title: 'refunds nothing of a charge that has drained; gives back no more than is used',
     quota: { limit: 10, window: 1_000 },
     steps: [
