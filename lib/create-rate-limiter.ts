@@ -17,6 +17,7 @@ export function engineParts(options: EngineOptions, report: DiagnosticSink): Rat
     registry: new PolicyRegistry(surroundings),
     surroundings,
     driver: openDriver(options, observers),
+    ownsDriver: typeof options.driver !== 'object',
     clock: options.clock ?? monotonicClock,
     observers,
     enabled: options.enabled ?? true,
@@ -32,7 +33,10 @@ export function createRateLimiter(options: EngineOptions, report: DiagnosticSink
 function openDriver({ driver = 'memory', memory, clock }: EngineOptions, observers: ObserverHub): Driver {
   if (typeof driver === 'object') return driver;
   if (driver === 'memory') {
-    const options: MemoryDriverOptions = { ...memory, onEviction: (event) => observers.emit('eviction', event) };
+    const options: MemoryDriverOptions = {
+      ...memory,
+      onEviction: (event) => observers.emit('eviction', event),
+    };
     return new MemoryDriver(clock === undefined ? options : { ...options, clock });
   }
   throw notAvailable('driver', "'memory' or a Driver of your own: this version has no Redis driver", driver);

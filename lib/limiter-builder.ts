@@ -1,7 +1,13 @@
 import type { Clock } from './core/clock.js';
 import { onceEach, type Diagnostic } from './core/diagnostics.js';
 import type { Duration } from './core/duration.js';
-import { clockRule, driverRule, memorySchema, type EngineOptions, type MemoryOptions } from './core/engine-options.js';
+import {
+  clockRule,
+  driverRule,
+  completeMemory,
+  type EngineOptions,
+  type MemoryOptions,
+} from './core/engine-options.js';
 import { BoundLimiter, type Limiter } from './core/limiter.js';
 import type { RateLimitObserver } from './core/observer.js';
 import type { PolicyOptions } from './core/policy.js';
@@ -108,14 +114,18 @@ export class LimiterBuilder {
   /** @throws RateLimitConfigError for the first thing that is wrong */
   build(): Limiter {
     if (this.#redis !== undefined) {
-      throw notAvailable('redis', 'nothing: this version has no Redis driver, leave it out to run in memory', this.#redis);
+      throw notAvailable(
+        'redis',
+        'nothing: this version has no Redis driver, leave it out to run in memory',
+        this.#redis,
+      );
     }
     for (const path of this.#unavailable) {
       throw notAvailable(path, 'nothing: this version has no Redis and no hybrid driver', 'options');
     }
     const { driver, memory, clock } = this.#engine;
     if (driver !== undefined) validate(driverRule, driver, 'driver');
-    if (memory !== undefined) this.#engine.memory = validate(memorySchema, memory, 'memory') as MemoryOptions;
+    if (memory !== undefined) this.#engine.memory = completeMemory(memory);
     if (clock !== undefined) validate(clockRule, clock, 'clock');
     validate(nameRule, this.#name, 'name');
     const report = onceEach(warn);

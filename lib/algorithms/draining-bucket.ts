@@ -8,6 +8,7 @@ import {
   REMAINING,
   RESET_AFTER,
   RETRY_AFTER,
+  type Quota,
   type Receipt,
   type RegisterAlgorithm,
 } from '../core/algorithm.js';
@@ -29,9 +30,9 @@ export function drainingBucket(traits: {
   readonly uses: RegisterAlgorithm['uses'];
   /** True: a call is held until everything before it has drained. */
   readonly shapes: boolean;
-  defaultBurst(limit: number, windowMs: number): number;
-  /** The part of `receipt`, in units of its own window, that can be given back at time `t`. */
-  refundable(receipt: Receipt, used: number, t: number): number;
+  readonly defaultBurst: (limit: number, windowMs: number) => number;
+  /** The part of `receipt`, in units of its own window, that can be given back at time `t` by today's quota. */
+  readonly refundable: (receipt: Receipt, quota: Quota, used: number, t: number) => number;
 }): RegisterAlgorithm {
   const { name, uses, shapes, defaultBurst, refundable } = traits;
   return {
@@ -45,13 +46,13 @@ export function drainingBucket(traits: {
 
     step(r, o, { limit, burst, windowMs: window, maxDelayMs }, now, cost, out) {
       const capacity = limit === 0 ? 0 : burst * window;
-      const stored = r[o + AT]!;
-      const ahead = stored > now + MAX_CLOCK_LEAD_MS;
-      const at = Math.max(ahead ? 0 : stored, now);
+      const ahead = r[o + AT]! > now + MAX_CLOCK_LEAD_MS;
+      const at = Math.max(ahead ? 0 : r[o + AT]!, now);
+      const elapsed = ahead ? 0 : at - r[o + AT]!;
       let used = r[o + USED]!;
       const counted = r[o + WINDOW]!;
       if (counted !== window && counted !== 0) used = Math.ceil((used * window) / counted);
-      if (!ahead) used = Math.max(0, used - (at - stored) * limit);
+      used = Math.max(0, used - elapsed * limit);
 
       const delay = shapes && used > 0 ? at - now + Math.ceil(used / limit) : 0;
       const after = used + cost * window;
@@ -63,6 +64,8 @@ export function drainingBucket(traits: {
           r[o + WINDOW] = window;
           r[o + AT] = at;
         }
+      } else if (ahead && cost > 0) {
+        r[o + AT] = at;
       }
       out[ALLOWED] = allowed ? 1 : 0;
       out[REMAINING] = Math.floor(Math.max(0, capacity - used) / window);
@@ -80,7 +83,8 @@ export function drainingBucket(traits: {
       out[MARK] = used;
     },
 
-    refund(r, o, { limit, windowMs: window }, now, cost, receipt) {
+    refund(r, o, quota, now, cost, receipt) {
+      const { limit, windowMs: window } = quota;
       const counted = r[o + WINDOW]!;
       if (counted === 0) return;
       const stored = r[o + AT]!;
@@ -91,7 +95,7 @@ export function drainingBucket(traits: {
       const back =
         receipt === null
           ? cost * window
-          : Math.floor((refundable(receipt, used, t) * window) / receipt.windowMs);
+          : Math.floor((refundable(receipt, quota, used, t) * window) / receipt.windowMs);
       r[o + USED] = Math.max(0, used - back);
       r[o + WINDOW] = window;
       r[o + AT] = t;
@@ -100,12 +104,14 @@ export function drainingBucket(traits: {
 }
 
 /**
- * What of a charge has not drained by time `t`, first in, first out, in units of its own window. Never more than
- * what the charge still adds to the level, so giving it back never mints quota.
+ * What of a charge has not drained by time `t`, first in, first out, in units of its own window, at the faster of the
+ * rates then and now. Never more than what the charge still adds to the level, so giving it back never mints quota.
  */
-export function undrained({ cost, limit, windowMs, chargedAt, mark }: Receipt, t: number): number {
+export function undrained(receipt: Receipt, quota: Quota, t: number): number {
+  const { cost, windowMs, chargedAt, mark } = receipt;
   const own = cost * windowMs;
   const before = mark - own;
-  const drained = (t - chargedAt) * limit - before;
+  const rate = Math.max(receipt.limit, (quota.limit * windowMs) / quota.windowMs);
+  const drained = Math.ceil((t - chargedAt) * rate) - before;
   return own - Math.min(Math.max(drained, 0), own);
 }

@@ -37,18 +37,18 @@ export const fixedWindow: RegisterAlgorithm = {
     const ahead = start > now + MAX_CLOCK_LEAD_MS;
     const t = Math.max(ahead ? 0 : start, now);
     const live = ahead || t < start + r[o + WINDOW]!;
+    const carried = live && (ahead || r[o + WINDOW] !== window);
     if (!live) used = 0;
-    if (!live || ahead || r[o + WINDOW] !== window) start = Math.floor(t / window) * window;
+    if (!live || carried) start = Math.floor(t / window) * window;
 
     const after = used + cost;
     const allowed = after <= limit;
-    if (allowed) {
-      used = after;
-      if (cost > 0) {
-        r[o + START] = start;
-        r[o + WINDOW] = window;
-        r[o + USED] = used;
-      }
+    if (allowed) used = after;
+    // A denial keeps what it carried: it would be carried again and again, and never be lifted.
+    if (cost > 0 && (allowed || carried)) {
+      r[o + START] = start;
+      r[o + WINDOW] = window;
+      r[o + USED] = used;
     }
     out[ALLOWED] = allowed ? 1 : 0;
     out[REMAINING] = Math.max(0, limit - used);
@@ -61,7 +61,9 @@ export const fixedWindow: RegisterAlgorithm = {
 
   refund(r, o, _quota, now, cost, receipt) {
     const start = r[o + START]!;
-    const counted = receipt === null ? now < start + r[o + WINDOW]! : start === receipt.mark;
+    const stored = r[o + WINDOW]!;
+    const counted =
+      receipt === null ? now < start + stored : receipt.mark === start && receipt.windowMs === stored;
     if (counted) r[o + USED] = Math.max(0, r[o + USED]! - cost);
   },
 };

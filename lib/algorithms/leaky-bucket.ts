@@ -15,6 +15,11 @@ export const leakyBucket = drainingBucket({
   defaultBurst: (limit, windowMs) =>
     limit === 0 ? 0 : Math.max(1, Math.min(limit, Math.floor((limit * 1000) / windowMs))),
   // Only the last place can be given back: another one's successors already know when they leave.
-  refundable: (receipt, used, t) =>
-    used === receipt.mark - (t - receipt.chargedAt) * receipt.limit ? undrained(receipt, t) : 0,
+  // Under another quota levels don't compare.
+  refundable: (receipt, quota, used, t) =>
+    receipt.limit === quota.limit &&
+    receipt.windowMs === quota.windowMs &&
+    used === receipt.mark - (t - receipt.chargedAt) * receipt.limit
+      ? undrained(receipt, quota, t)
+      : 0,
 });

@@ -43,7 +43,7 @@ export const slidingWindowCounter: RegisterAlgorithm = {
     const t = Math.max(ahead ? 0 : start, now);
 
     if (ahead) {
-      start = Math.floor(t / window) * window;
+      start = Math.floor(t / stored) * stored;
     } else if (t >= start + 2 * stored) {
       previous = 0;
       current = 0;
@@ -53,7 +53,8 @@ export const slidingWindowCounter: RegisterAlgorithm = {
       current = 0;
       start += stored;
     }
-    if (stored !== window && stored !== 0) {
+    const resized = stored !== window && stored !== 0;
+    if (resized) {
       current += Math.ceil((previous * Math.max(0, start + stored - t)) / stored);
       previous = 0;
       start = Math.floor(t / window) * window;
@@ -61,8 +62,9 @@ export const slidingWindowCounter: RegisterAlgorithm = {
 
     const used = previous * (window - (t - start)) + current * window;
     const allowed = used + cost * window <= limit * window;
-    if (allowed && cost > 0) {
-      current += cost;
+    if (allowed) current += cost;
+    // A denial keeps what it carried: it would be carried again and again, and never be lifted.
+    if (cost > 0 && (allowed || ahead || resized)) {
       r[o + START] = start;
       r[o + WINDOW] = window;
       r[o + PREVIOUS] = previous;
@@ -86,10 +88,14 @@ export const slidingWindowCounter: RegisterAlgorithm = {
     out[MARK] = start;
   },
 
-  refund(r, o, { windowMs: window }, now, cost, receipt) {
+  refund(r, o, _quota, now, cost, receipt) {
     const start = r[o + START]!;
-    const charged = receipt === null ? Math.floor(Math.max(start, now) / window) * window : receipt.mark;
-    if (charged === start) r[o + CURRENT] = Math.max(0, r[o + CURRENT]! - cost);
-    else if (charged === start - r[o + WINDOW]!) r[o + PREVIOUS] = Math.max(0, r[o + PREVIOUS]! - cost);
+    const stored = r[o + WINDOW]!;
+    if (receipt === null) {
+      if (now < start + stored) r[o + CURRENT] = Math.max(0, r[o + CURRENT]! - cost);
+    } else if (receipt.windowMs === stored) {
+      if (receipt.mark === start) r[o + CURRENT] = Math.max(0, r[o + CURRENT]! - cost);
+      else if (receipt.mark === start - stored) r[o + PREVIOUS] = Math.max(0, r[o + PREVIOUS]! - cost);
+    }
   },
 };

@@ -37,8 +37,13 @@ export const slidingWindowLog: LogAlgorithm = {
     const allowed = used + cost <= limit;
     if (allowed && cost > 0) {
       const last = log.size - 1;
-      if (last >= 0 && log.time(last) === t) log.amend(last, t, log.cost(last) + cost);
-      else log.push(t, cost);
+      if (last >= 0 && log.time(last) === t) {
+        log.amend(last, t, log.cost(last) + cost);
+      } else {
+        // More entries than units in use: refunds have emptied some.
+        if (log.size >= limit) dropEmpty(log);
+        log.push(t, cost);
+      }
     }
     out[ALLOWED] = allowed ? 1 : 0;
     out[REMAINING] = Math.max(0, limit - log.total);
@@ -73,6 +78,16 @@ function dropExpired(log: EntryLog, upTo: number): void {
   let expired = 0;
   while (expired < log.size && log.time(expired) <= upTo) expired++;
   if (expired > 0) log.dropOldest(expired);
+}
+
+/** Closes the gaps that refunds have left, moving older entries up to newer ones. */
+function dropEmpty(log: EntryLog): void {
+  let to = log.size - 1;
+  for (let i = to; i >= 0; i--) {
+    const cost = log.cost(i);
+    if (cost > 0) log.amend(to--, log.time(i), cost);
+  }
+  log.dropOldest(to + 1);
 }
 
 /** The entry whose expiry leaves `due` units or more free. */

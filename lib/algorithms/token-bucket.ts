@@ -9,5 +9,5 @@ export const tokenBucket = drainingBucket({
   uses: ['burst'],
   shapes: false,
   defaultBurst: (limit) => limit,
-  refundable: (receipt, _used, t) => undrained(receipt, t),
+  refundable: (receipt, quota, _used, t) => undrained(receipt, quota, t),
 });

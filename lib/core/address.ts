@@ -52,7 +52,7 @@ export function identityOf(address: Address, ipv6Prefix: number): string {
   if (address.match(NAT64)) return ipaddr.fromByteArray(address.toByteArray().slice(-4)).toString();
   if (ipv6Prefix === GROUPS * GROUP_BITS) return address.toString();
   const network = address.parts.map((group, index) => group & groupMask(ipv6Prefix - index * GROUP_BITS));
-  return `${new ipaddr.IPv6(network)}/${ipv6Prefix}`;
+  return `${new ipaddr.IPv6(network).toString()}/${ipv6Prefix}`;
 }
 
 function parseIpv6(text: string): Address | undefined {

@@ -9,7 +9,9 @@
  *   would be fractions are counted in units of 1/window and stored beside the window they were counted in.
  * - `now` is whole milliseconds. It may run backwards: a stored time never does (`t = max(now, stored)`). A stored
  *   time more than {@link MAX_CLOCK_LEAD_MS} ahead is set back to `now`, and what was used is kept.
- * - A denial changes nothing. A cost of 0 measures: it is how a driver looks without charging.
+ * - A denial takes nothing. It writes only where the stored time was set back or the window has another length than
+ *   the stored one, and then what was used, put in today's terms: a driver stores that, or the subject stays locked.
+ * - A cost of 0 measures, and writes no register: it is how a driver looks without charging.
  */
 export type Algorithm = RegisterAlgorithm | LogAlgorithm;
 

@@ -22,7 +22,8 @@ export const monotonicClock: Clock = {
 };
 
 /** The epoch time at which the clock of `process.hrtime` stood at zero. */
-const HRTIME_ORIGIN_MS = performance.timeOrigin + performance.now() - Number(process.hrtime.bigint()) / 1_000_000;
+const HRTIME_ORIGIN_MS =
+  performance.timeOrigin + performance.now() - Number(process.hrtime.bigint()) / 1_000_000;
 
 /** The longest delay that a Node timer holds; a longer one would fire at once. */
 const MAX_TIMER_MS = 2_147_483_647;

@@ -7,16 +7,8 @@ const UNITS: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000
 export function parseDuration(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? value : undefined;
   if (typeof value !== 'string') return undefined;
-  const match = /^\s*(\d{1,16}(?:\.\d{1,6})?)\s*(ms|s|m|h|d)?\s*$/.exec(value);
+  const match = /^\s*(\d{1,16}(?:\.\d{1,6})?)(?:\s*(ms|s|m|h|d))?\s*$/.exec(value);
   if (match === null) return undefined;
   const ms = Number((Number(match[1]) * UNITS[match[2] ?? 'ms']!).toFixed(6));
   return Number.isSafeInteger(ms) ? ms : undefined;
-}
-
-/** The shortest exact form of whole milliseconds, for people: `60000` is `1m`. */
-export function formatDuration(ms: number): string {
-  for (const unit of ['d', 'h', 'm', 's'] as const) {
-    if (ms > 0 && ms % UNITS[unit]! === 0) return `${ms / UNITS[unit]!}${unit}`;
-  }
-  return `${ms}ms`;
 }

@@ -2,7 +2,7 @@ import * as v from 'valibot';
 import type { Clock } from './clock.js';
 import type { Driver } from './driver.js';
 import type { RateLimitObserver } from './observer.js';
-import { rule, wholeNumber } from './validation.js';
+import { rule, validate, wholeNumber } from './validation.js';
 
 /** Bounds of the memory driver. */
 export interface MemoryOptions {
@@ -24,7 +24,7 @@ export interface EngineOptions {
   clock?: Clock;
 }
 
-export const memorySchema = v.strictObject({
+const memorySchema = v.strictObject({
   maxKeys: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
   sweepIntervalMs: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
 });
@@ -33,11 +33,26 @@ export const clockRule = rule('RL_INVALID_OPTION', 'a Clock: an object with now(
   typeof (value as Clock | null)?.now === 'function' ? (value as Clock) : undefined,
 );
 
-export const driverRule = rule("RL_INVALID_OPTION", "'memory', or a Driver", (value) =>
-  ['memory', 'redis', 'hybrid'].includes(value as string) || isDriver(value) ? (value as EngineOptions['driver']) : undefined,
+export const driverRule = rule('RL_INVALID_OPTION', "'memory', or a Driver", (value) =>
+  ['memory', 'redis', 'hybrid'].includes(value as string) || isDriver(value)
+    ? (value as EngineOptions['driver'])
+    : undefined,
 );
 
 function isDriver(value: unknown): value is Driver {
   const candidate = value as Partial<Driver> | null;
-  return typeof candidate === 'object' && typeof candidate?.decide === 'function' && typeof candidate.status === 'function';
+  return (
+    typeof candidate === 'object' &&
+    typeof candidate?.decide === 'function' &&
+    typeof candidate.status === 'function'
+  );
+}
+
+/** @throws RateLimitConfigError for the first thing that is wrong */
+export function completeMemory(options: MemoryOptions): MemoryOptions {
+  const { maxKeys, sweepIntervalMs } = validate(memorySchema, options, 'memory');
+  return {
+    ...(maxKeys !== undefined && { maxKeys }),
+    ...(sweepIntervalMs !== undefined && { sweepIntervalMs }),
+  };
 }

@@ -77,7 +77,7 @@ export class RateLimitConfigError extends RateLimitError {
 const MAX_SHOWN = 80;
 
 /** A short, printable form of any value: never throws, never runs over a line. */
-export function describeValue(value: unknown): string {
+function describeValue(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(shorten(value));
   if (typeof value === 'function') return `function ${shorten(value.name) || '(anonymous)'}`;
   if (typeof value === 'bigint') return `${value}n`;

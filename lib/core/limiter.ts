@@ -1,7 +1,13 @@
 import type { Duration } from './duration.js';
 import type { Policy, PolicyOptions } from './policy.js';
 import type { PolicySlot } from './policy-registry.js';
-import { requireCost, type AcquireOptions, type ConsumeOptions, type RateLimiter, type RateLimiterStatus } from './rate-limiter.js';
+import {
+  requireCost,
+  type AcquireOptions,
+  type ConsumeOptions,
+  type RateLimiter,
+  type RateLimiterStatus,
+} from './rate-limiter.js';
 import { boundSubject, GLOBAL_SUBJECT } from './subject.js';
 import type { Verdict } from './verdict.js';
 

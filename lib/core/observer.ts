@@ -54,10 +54,17 @@ export class ObserverHub {
     return this.#decisions;
   }
 
-  emit<K extends keyof RateLimitObserver>(kind: K, event: Parameters<NonNullable<RateLimitObserver[K]>>[0]): void {
+  emit<K extends keyof RateLimitObserver>(
+    kind: K,
+    event: Parameters<NonNullable<RateLimitObserver[K]>>[0],
+  ): void {
     for (const observer of this.#observers) {
       try {
-        (observer[kind] as ((e: typeof event) => void) | undefined)?.call(observer, event);
+        const told: unknown = (observer[kind] as ((e: typeof event) => unknown) | undefined)?.call(
+          observer,
+          event,
+        );
+        if (told instanceof Promise) told.catch(() => {});
       } catch {
         // An observer's trouble is its own: the call it watches goes on.
       }

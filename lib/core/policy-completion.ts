@@ -3,7 +3,16 @@ import type { Algorithm, Quota } from './algorithm.js';
 import type { DiagnosticSink } from './diagnostics.js';
 import { RateLimitConfigError } from './errors.js';
 import type { AlgorithmName, KeyPart, Policy, PolicyOptions } from './policy.js';
-import { callable, duration, nameRule, oneOf, rule, validate, wholeNumber } from './validation.js';
+import {
+  callable,
+  duration,
+  nameRule,
+  oneOf,
+  parseWhole,
+  rule,
+  validate,
+  wholeNumber,
+} from './validation.js';
 
 const HEADER_KEY = /^header:[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 
@@ -25,23 +34,28 @@ function canonicalPart(part: KeyPart): KeyPart {
   return typeof part === 'string' ? (part.toLowerCase() as KeyPart) : part;
 }
 
-const algorithm = rule('RL_UNKNOWN_ALGORITHM', 'the name of a built-in algorithm, or an Algorithm', (value) =>
-  typeof value === 'string' || isAlgorithm(value) ? (value as AlgorithmName | Algorithm) : undefined,
+const algorithm = rule(
+  'RL_UNKNOWN_ALGORITHM',
+  'the name of a built-in algorithm, or an Algorithm',
+  (value) =>
+    typeof value === 'string' || isAlgorithm(value) ? (value as AlgorithmName | Algorithm) : undefined,
 );
 
 function isAlgorithm(value: unknown): value is Algorithm {
   const candidate = value as Partial<Algorithm> | null;
-  return typeof candidate === 'object' && typeof candidate?.step === 'function' && typeof candidate.name === 'string';
+  return (
+    typeof candidate === 'object' &&
+    typeof candidate?.step === 'function' &&
+    typeof candidate.name === 'string'
+  );
 }
 
 export const costRule = rule('RL_INVALID_COST', 'a whole number ≥ 1, or a function', (value) =>
-  typeof value === 'function' || (Number.isSafeInteger(value) && (value as number) >= 1)
-    ? (value as Policy['cost'])
-    : undefined,
+  typeof value === 'function' ? (value as Policy['cost']) : parseWhole(value, 1),
 );
 
 /** The options of a policy, as `v.strictObject` entries: the module's schema nests them. */
-export const policyOptionsSchema = v.strictObject({
+const policyOptionsSchema = v.strictObject({
   name: v.optional(nameRule),
   limit: wholeNumber('RL_INVALID_LIMIT', 0),
   window: duration(1),
@@ -76,7 +90,10 @@ export function completePolicy(
 ): Policy {
   const given = validate(policyOptionsSchema, options, path);
   const arithmetic = typeof given.algorithm === 'string' ? algorithms[given.algorithm] : given.algorithm;
-  if (arithmetic === undefined || !(typeof given.algorithm !== 'string' || Object.hasOwn(algorithms, given.algorithm))) {
+  if (
+    arithmetic === undefined ||
+    !(typeof given.algorithm !== 'string' || Object.hasOwn(algorithms, given.algorithm))
+  ) {
     throw new RateLimitConfigError({
       code: 'RL_UNKNOWN_ALGORITHM',
       path: `${path}.algorithm`,
@@ -122,7 +139,11 @@ export function completePolicy(
 }
 
 /** @throws RateLimitConfigError where a fixed cost could never be admitted; a limit of 0 means that on purpose */
-export function requireAffordable(cost: number, policy: Quota & { readonly arithmetic: Algorithm }, path: string): void {
+export function requireAffordable(
+  cost: number,
+  policy: Quota & { readonly arithmetic: Algorithm },
+  path: string,
+): void {
   const capacity = policy.arithmetic.capacity(policy);
   if (policy.limit === 0 || cost <= capacity) return;
   throw new RateLimitConfigError({

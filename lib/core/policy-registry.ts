@@ -1,5 +1,6 @@
 import { RateLimitConfigError } from './errors.js';
 import type { Policy, PolicyOptions } from './policy.js';
+import { nameRule, validate } from './validation.js';
 import { completePolicy, type PolicySurroundings } from './policy-completion.js';
 
 /** Holds the policy of one name. A change swaps the reference: the next decision sees it. */
@@ -19,6 +20,7 @@ export class PolicyRegistry {
 
   /** @throws RateLimitConfigError where the options are wrong or the name is taken */
   define(name: string, options: PolicyOptions, path: string): PolicySlot {
+    validate(nameRule, name, `${path}: the name of a policy`);
     if (this.#slots.has(name)) {
       throw new RateLimitConfigError({
         code: 'RL_DUPLICATE_POLICY',

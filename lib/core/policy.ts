@@ -4,12 +4,7 @@ import type { Duration } from './duration.js';
 
 /** The built-in algorithms. */
 export type AlgorithmName =
-  | 'sliding-window-counter'
-  | 'sliding-window-log'
-  | 'fixed-window'
-  | 'token-bucket'
-  | 'leaky-bucket'
-  | 'gcra';
+  'sliding-window-counter' | 'sliding-window-log' | 'fixed-window' | 'token-bucket' | 'leaky-bucket' | 'gcra';
 
 /** What a subject is made of. A function's own text becomes `key:…`. */
 export type KeyPart =

@@ -2,7 +2,15 @@ import { createHmac } from 'node:crypto';
 import type { CallContext } from './call-context.js';
 import type { Clock } from './clock.js';
 import { DecidedVerdict } from './decided-verdict.js';
-import type { Charge, Counter, Decision, Driver, DriverStatus, MaybePromise, SynchronousDriver } from './driver.js';
+import type {
+  Charge,
+  Counter,
+  Decision,
+  Driver,
+  DriverStatus,
+  MaybePromise,
+  SynchronousDriver,
+} from './driver.js';
 import { parseDuration, type Duration } from './duration.js';
 import { enforcementSuspended } from './enforcement.js';
 import { RateLimitConfigError, RateLimitError } from './errors.js';
@@ -45,6 +53,8 @@ export interface RateLimiterParts {
   readonly registry: PolicyRegistry;
   readonly surroundings: PolicySurroundings;
   readonly driver: Driver;
+  /** Whether `close` closes the driver: not one that somebody else made. */
+  readonly ownsDriver: boolean;
   readonly clock: Clock;
   readonly observers: ObserverHub;
   readonly enabled: boolean;
@@ -61,6 +71,8 @@ export class RateLimiter {
   readonly #lines: WaitingLines;
   readonly #observers: ObserverHub;
   #resolver: PolicyResolver | undefined;
+  #closed = false;
+  #vet: (slot: PolicySlot, candidate: Policy) => void = () => {};
   /** The driver's synchronous side, where what is set up leaves nothing to do before or after it. */
   #direct: SynchronousDriver | undefined;
 
@@ -77,6 +89,11 @@ export class RateLimiter {
     this.#direct = undefined;
   }
 
+  /** @internal Has changes of policies looked at before they are made; `vet` throws where one can't work. */
+  vetChanges(vet: (slot: PolicySlot, candidate: Policy) => void): void {
+    this.#vet = vet;
+  }
+
   /**
    * Charges one policy. A denial is a verdict; a failure is an exception.
    * @throws RateLimitConfigError for an unknown policy or a cost that is not a whole number ≥ 1
@@ -89,7 +106,9 @@ export class RateLimiter {
   async consumeAll(
     charges: readonly { readonly policy: string; readonly subject: string; readonly cost?: number }[],
   ): Promise<Verdict[]> {
-    return this.decide(charges.map(({ policy, subject, cost }) => this.#request(this.slot(policy), subject, cost)));
+    return this.decide(
+      charges.map(({ policy, subject, cost }) => this.#request(this.slot(policy), subject, cost)),
+    );
   }
 
   /** Whether one call may go now, without waiting. Default policy: `default`. */
@@ -178,8 +197,10 @@ export class RateLimiter {
 
   /** Frees what this limiter opened, and nothing else. Whoever waits is rejected with `RL_CLOSED`. */
   async close(): Promise<void> {
+    this.#closed = true;
+    this.#direct = undefined;
     this.#lines.close();
-    await this.#parts.driver.close();
+    if (this.#parts.ownsDriver) await this.#parts.driver.close();
   }
 
   // What follows serves the layers above and the bound limiter; the service's contract is above.
@@ -191,6 +212,7 @@ export class RateLimiter {
 
   /** @internal Decides charges together; synchronous where the driver and the resolver are. */
   decide(requests: readonly ChargeRequest[], call?: CallContext): MaybePromise<Verdict[]> {
+    this.#requireOpen();
     if (requests.length === 0) return [];
     if (this.#idle) return requests.map((request) => this.#unlimited(request));
     if (this.#resolver === undefined) {
@@ -204,7 +226,7 @@ export class RateLimiter {
 
   /** @internal */
   charge(slot: PolicySlot, subject?: string, cost?: number): MaybePromise<Verdict> {
-    return first(this.decide([this.#request(slot, subject, cost)]));
+    return onlyOne(this.decide([this.#request(slot, subject, cost)]));
   }
 
   /** @internal */
@@ -221,7 +243,7 @@ export class RateLimiter {
     const request = this.#request(slot, subject, options.cost);
     const wait = requireDuration('acquire.maxWaitMs', maxWaitMs);
     const attempt = {
-      charge: () => first(this.decide([request])),
+      charge: () => onlyOne(this.decide([request])),
       refund: (verdict: Verdict) => void Promise.resolve(this.refundVerdict(verdict)).catch(() => {}),
     };
     return this.#lines.join(lineKey(slot, request.subject), attempt, wait, signal);
@@ -281,6 +303,7 @@ export class RateLimiter {
   swapPolicy(slot: PolicySlot, patch: Partial<PolicyOptions>): Policy {
     const previous = slot.current;
     const current = this.#parts.registry.patched(slot, patch);
+    this.#vet(slot, current);
     slot.current = current;
     this.#parts.observers.emit('policyChange', { previous, current });
     this.#lines.wakeAll();
@@ -317,7 +340,13 @@ export class RateLimiter {
     return !this.#parts.enabled || enforcementSuspended();
   }
 
+  /** @throws RateLimitError with `RL_CLOSED` */
+  #requireOpen(): void {
+    if (this.#closed) throw new RateLimitError('RL_CLOSED', 'the limiter was closed');
+  }
+
   #request(slot: PolicySlot, subject = GLOBAL_SUBJECT, cost?: number): ChargeRequest {
+    this.#requireOpen();
     if (typeof subject !== 'string' || subject === '') {
       throw new RateLimitConfigError({
         code: 'RL_INVALID_SUBJECT',
@@ -346,7 +375,10 @@ export class RateLimiter {
     const charge = this.#chargeOf(request);
     if (this.#resolver === undefined) return charge;
     const overrides = await this.#resolver.resolve({ charges: [named(request)] });
-    return { ...charge, quota: overrideQuota(charge.policy, overrides?.[request.slot.name], this.#parts.surroundings) };
+    return {
+      ...charge,
+      quota: overrideQuota(charge.policy, overrides?.[request.slot.name], this.#parts.surroundings),
+    };
   }
 
   async #withOverrides(
@@ -464,7 +496,7 @@ function requireDuration(path: string, value: unknown): number {
   });
 }
 
-function first(verdicts: MaybePromise<Verdict[]>): MaybePromise<Verdict> {
+function onlyOne(verdicts: MaybePromise<Verdict[]>): MaybePromise<Verdict> {
   return verdicts instanceof Promise ? verdicts.then((all) => all[0]!) : verdicts[0]!;
 }
 

@@ -30,15 +30,21 @@ export function parseWhole(value: unknown, min: number): number | undefined {
 
 /** A duration of at least `min` milliseconds, as whole milliseconds. */
 export function duration(min: number) {
-  return rule('RL_INVALID_DURATION', `milliseconds or a duration such as '10s', at least ${min}ms`, (value) => {
-    const ms = parseDuration(value);
-    return ms !== undefined && ms >= min ? ms : undefined;
-  });
+  return rule(
+    'RL_INVALID_DURATION',
+    `milliseconds or a duration such as '10s', at least ${min}ms`,
+    (value) => {
+      const ms = parseDuration(value);
+      return ms !== undefined && ms >= min ? ms : undefined;
+    },
+  );
 }
 
 /** A function; which one is the type system's to know. */
 export function callable<T>() {
-  return rule('RL_INVALID_OPTION', 'a function', (value) => (typeof value === 'function' ? (value as T) : undefined));
+  return rule('RL_INVALID_OPTION', 'a function', (value) =>
+    typeof value === 'function' ? (value as T) : undefined,
+  );
 }
 
 /** One of a few names. */
@@ -49,16 +55,22 @@ export function oneOf<const T extends readonly string[]>(names: T) {
 }
 
 /** Text without control characters, 1 to 200 characters: it names things in logs, headers and stores. */
-export const nameRule = rule('RL_INVALID_NAME', 'text of 1 to 200 characters without control characters', (value) =>
-  // eslint-disable-next-line no-control-regex
-  typeof value === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/.test(value) ? value : undefined,
+export const nameRule = rule(
+  'RL_INVALID_NAME',
+  'text of 1 to 200 characters without control characters',
+  (value) =>
+    typeof value === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/.test(value) ? value : undefined,
 );
 
 /**
  * Checks `input` and returns it completed.
  * @throws RateLimitConfigError for the first thing that is wrong
  */
-export function validate<T extends v.GenericSchema>(schema: T, input: unknown, path: string): v.InferOutput<T> {
+export function validate<T extends v.GenericSchema>(
+  schema: T,
+  input: unknown,
+  path: string,
+): v.InferOutput<T> {
   const result = v.safeParse(schema, input, { abortEarly: true });
   if (result.success) return result.output;
   const issue = result.issues[0];
@@ -73,10 +85,15 @@ export function validate<T extends v.GenericSchema>(schema: T, input: unknown, p
       received: keys.at(-1),
     });
   }
+  // A key that is missing is told of by its object: what was expected there, its own rule says.
+  const missing =
+    issue.type === 'strict_object' ? entriesAt(schema, issue.path)?.[keys.at(-1) ?? ''] : undefined;
+  const { message, expected } =
+    missing === undefined ? issue : (v.safeParse(missing, undefined).issues?.[0] ?? issue);
   throw new RateLimitConfigError({
-    code: isErrorCode(issue.message) ? issue.message : 'RL_INVALID_OPTION',
+    code: isErrorCode(message) ? message : 'RL_INVALID_OPTION',
     path: where,
-    expected: issue.expected ?? 'another value',
+    expected: expected ?? 'another value',
     received: issue.input,
   });
 }
@@ -85,13 +102,16 @@ function isErrorCode(text: string): text is ErrorCode {
   return (ERROR_CODES as readonly string[]).includes(text);
 }
 
-/** The option names of the object that an unknown one was found in. */
-function entriesAt(schema: unknown, path: readonly { key: unknown }[] | undefined): object | undefined {
+/** The options of the object in which something is unknown or missing. */
+function entriesAt(
+  schema: unknown,
+  path: readonly { key: unknown }[] | undefined,
+): Record<string, v.GenericSchema> | undefined {
   let at = schema as { entries?: Record<string, unknown>; wrapped?: unknown } | undefined;
   for (const { key } of (path ?? []).slice(0, -1)) {
     at = unwrap(at)?.entries?.[String(key)] as typeof at;
   }
-  return unwrap(at)?.entries;
+  return unwrap(at)?.entries as Record<string, v.GenericSchema> | undefined;
 }
 
 function unwrap(schema: { wrapped?: unknown; entries?: Record<string, unknown> } | undefined) {

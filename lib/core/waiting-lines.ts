@@ -59,11 +59,11 @@ export class WaitingLines {
   }
 
   wakeAll(): void {
-    for (const line of [...this.#lines.values()]) line.wake();
+    for (const line of this.#lines.values()) line.wake();
   }
 
   close(): void {
-    for (const line of [...this.#lines.values()]) line.close();
+    for (const line of this.#lines.values()) line.close();
   }
 }
 
@@ -118,7 +118,7 @@ class WaitingLine {
         deadline,
         settled: false,
         finish: (verdict) => (settle(), resolve(verdict)),
-        fail: (reason) => (settle(), reject(reason as Error)),
+        fail: (reason) => (settle(), reject(reason)),
       };
       const leave = () => waiter.fail(signal!.reason);
       signal?.addEventListener('abort', leave, { once: true });
@@ -134,7 +134,7 @@ class WaitingLine {
 
   close(): void {
     const reason = new RateLimitError('RL_CLOSED', 'the limiter was closed while this call waited');
-    for (const waiter of [...this.#waiting]) waiter.fail(reason);
+    for (const waiter of this.#waiting.slice()) waiter.fail(reason);
   }
 
   /** Serves whoever is first, until nobody waits. */

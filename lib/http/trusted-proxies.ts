@@ -15,7 +15,7 @@ import { FORWARDED_HEADERS, type ForwardedHeader } from './forwarded-hops.js';
  */
 export type TrustedProxies = ProxyList | { proxies: ProxyList; header: ForwardedHeader };
 
-type ProxyList = string | number | readonly string[];
+export type ProxyList = string | number | readonly string[];
 
 /** {@link TrustedProxies}, checked and ready to be asked. */
 export interface ProxyTrust {

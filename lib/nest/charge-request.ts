@@ -57,7 +57,7 @@ function charge(
 }
 
 /** The subject of a call under a key; `undefined` where a part is not known yet. */
-export function subjectFor(
+function subjectFor(
   key: readonly KeyPart[],
   call: CallContext,
   canDefer: boolean,
@@ -84,7 +84,10 @@ function subjectOfPart(part: KeyPart, call: CallContext): MaybePromise<string | 
   if (part === 'ip') return addressSubject(call);
   if (part === 'user') return named(call.user, subjectOf.user);
   if (part === 'handler') return subjectOf.handler(call.className, call.methodName);
-  if (part === 'route') return call.route === undefined ? subjectOf.handler(call.className, call.methodName) : subjectOf.route(call.route);
+  if (part === 'route')
+    return call.route === undefined
+      ? subjectOf.handler(call.className, call.methodName)
+      : subjectOf.route(call.route);
   if (part === 'global') return GLOBAL_SUBJECT;
   if (typeof part === 'function') return andThen(part(call), (value) => named(textOf(value), subjectOf.key));
   const name = part.slice('header:'.length);
@@ -100,9 +103,9 @@ export function textOf(value: unknown): string | undefined {
   if (typeof value === 'string') return value;
   if (typeof value === 'number') return Number.isNaN(value) ? undefined : String(value);
   if (typeof value === 'bigint') return String(value);
-  if (typeof value !== 'object' || value === null) return undefined;
+  if (typeof value !== 'object' || value === null || typeof value.toString !== 'function') return undefined;
   // Ids of databases are often objects that print as their value.
-  const text = String(value);
+  const text = (value as { toString: () => string }).toString();
   return text.startsWith('[object ') ? undefined : text;
 }
 

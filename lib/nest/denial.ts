@@ -9,7 +9,9 @@ export function windowMsOf(verdict: Verdict): number {
 }
 
 /** The exception for a denied call. */
-export function denialOf(verdicts: readonly Verdict[]): RateLimitExceededException | RateLimitUnavailableException {
+export function denialOf(
+  verdicts: readonly Verdict[],
+): RateLimitExceededException | RateLimitUnavailableException {
   const windowOf = (index: number) => windowMsOf(verdicts[index]!);
   if (verdicts.some((verdict) => !verdict.allowed && DecidedVerdict.storeFailed(verdict))) {
     return new RateLimitUnavailableException(verdicts, problemDetails(503, verdicts, windowOf));

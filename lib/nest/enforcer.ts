@@ -1,16 +1,16 @@
 import { HttpException, type ExecutionContext, type HttpServer } from '@nestjs/common';
 import type { CallContext } from '../core/call-context.js';
-import { startTimer, type Clock } from '../core/clock.js';
+import { type Clock } from '../core/clock.js';
 import { DecidedVerdict } from '../core/decided-verdict.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import type { MaybePromise } from '../core/driver.js';
 import { enforcementSuspended } from '../core/enforcement.js';
-import type { Policy } from '../core/policy.js';
 import type { RateLimiter } from '../core/rate-limiter.js';
 import type { Verdict } from '../core/verdict.js';
 import { holdUntil } from '../core/waiting-lines.js';
 import { retryAfterSeconds, type HeaderWriter } from '../http/rate-limit-headers.js';
 import { allOf, andThen, chargeFor } from './charge-request.js';
+import { refundUncounted } from './counted-outcome.js';
 import { denialOf, windowMsOf } from './denial.js';
 import { decidedAtInterceptor, type HandlerPlan, type PlannedPolicy } from './handler-plan.js';
 import type { HandlerPlans } from './handler-plans.js';
@@ -76,13 +76,20 @@ export class Enforcer {
     if (invocation === undefined) {
       invocation = this.#start(context, plan);
       // The guard has left no trace: on this transport there is none, or the guard is not bound here.
-      invocation.deferred = plan.policies.filter(decidedAtInterceptor);
+      invocation.deferred = plan.policies.filter((planned) => decidedAtInterceptor(planned));
     }
     if (invocation.intercepted) return undefined;
     invocation.intercepted = true;
     const { deferred } = invocation;
     invocation.deferred = [];
     return andThen(this.#check(invocation, deferred, false), () => invocation);
+  }
+
+  /** The handler's result or stream has ended. An HTTP call ends with its response instead. */
+  ended(invocation: Invocation): void {
+    if (invocation.call.transport === 'http') return;
+    const { limiter, report } = this.#parts;
+    refundUncounted(limiter, invocation.verdicts, invocation.ended, report);
   }
 
   #planOf(context: ExecutionContext): HandlerPlan | undefined {
@@ -92,11 +99,15 @@ export class Enforcer {
   }
 
   #start(context: ExecutionContext, plan: HandlerPlan): Invocation {
-    const call =
-      context.getType() === 'http'
-        ? new HttpCall(context, plan.methodName, this.#parts.sources)
-        : new OtherCall(context, plan.methodName);
-    return startInvocation(context, plan, call);
+    if (context.getType() === 'http') {
+      return startInvocation(context, plan, new HttpCall(context, plan.methodName, this.#parts.sources));
+    }
+    const type = context.getType<string>();
+    this.#parts.report({
+      code: 'RL_NOT_AVAILABLE',
+      message: `this version does not know who calls over '${type}': address and user policies count all such calls together`,
+    });
+    return startInvocation(context, plan, new OtherCall(context, plan.methodName));
   }
 
   #check(invocation: Invocation, policies: readonly PlannedPolicy[], atGuard: boolean): MaybePromise<true> {
@@ -121,14 +132,11 @@ export class Enforcer {
     invocation.verdicts.push(...verdicts);
     this.#tellClient(invocation);
     let delayMs = 0;
-    let counted = false;
     for (const verdict of verdicts) {
       if (!verdict.allowed) return this.#deny(invocation, earlier);
       delayMs = Math.max(delayMs, verdict.delayMs);
-      counted ||= DecidedVerdict.counterOf(verdict)?.policy.countIf !== undefined;
     }
-    if (counted && earlier === 0) this.#awaitOutcome(invocation);
-    else if (counted && !invocation.verdicts.slice(0, earlier).some(hasCountIf)) this.#awaitOutcome(invocation);
+    if (verdicts.some(hasCountIf)) this.#awaitOutcome(invocation);
     return delayMs > 0 ? this.#hold(invocation, delayMs) : true;
   }
 
@@ -180,39 +188,16 @@ export class Enforcer {
 
   /** Asks `countIf` when the response has gone out, or will never go. Other transports: see the interceptor. */
   #awaitOutcome(invocation: Invocation): void {
-    if (invocation.call.transport !== 'http') return;
+    if (invocation.awaited || invocation.call.transport !== 'http') return;
+    invocation.awaited = true;
+    const { limiter, report } = this.#parts;
     const response = rawResponse(invocation.call.response);
     response.once('close', () => {
-      const outcome = response.headersSent ? { statusCode: response.statusCode } : {};
-      this.settleOutcome(invocation, outcome);
+      const outcome = response.headersSent
+        ? { ...invocation.ended, statusCode: response.statusCode }
+        : invocation.ended;
+      refundUncounted(limiter, invocation.verdicts, outcome, report);
     });
-  }
-
-  /** Gives back what `countIf` does not count. */
-  settleOutcome(invocation: Invocation, outcome: { statusCode?: number }): void {
-    const { limiter, report } = this.#parts;
-    const { result, error } = invocation;
-    const ended = { ...('result' in invocation && { result }), ...('error' in invocation && { error }), ...outcome };
-    for (const verdict of invocation.verdicts) {
-      const policy = DecidedVerdict.counterOf(verdict)?.policy;
-      if (policy?.countIf === undefined) continue;
-      if (counts(policy, policy.countIf, ended, report)) continue;
-      void Promise.resolve(limiter.refundVerdict(verdict)).catch(() => {});
-    }
-  }
-}
-
-function counts(
-  policy: Policy,
-  countIf: NonNullable<Policy['countIf']>,
-  outcome: Parameters<NonNullable<Policy['countIf']>>[0],
-  report: DiagnosticSink,
-): boolean {
-  try {
-    return countIf(outcome);
-  } catch (error) {
-    report({ code: 'RL_COUNT_IF_FAILED', message: `countIf of policy '${policy.name}' threw: ${String(error)}` });
-    return true;
   }
 }
 

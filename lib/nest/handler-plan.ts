@@ -15,29 +15,31 @@ export interface PlannedPolicy {
 export interface HandlerPlan {
   readonly handlerClass: Type;
   readonly methodName: string;
+  readonly handler: Function;
   readonly policies: readonly PlannedPolicy[];
 }
 
 const DEFAULT_KEY: readonly KeyPart[] = ['ip'];
 
 /** The key of a policy on a handler, as it is now. */
-export function keyOf({ key, slot }: PlannedPolicy): readonly KeyPart[] {
-  return key ?? slot.current.key ?? DEFAULT_KEY;
+export function keyOf({ key, slot }: PlannedPolicy, policy: Policy = slot.current): readonly KeyPart[] {
+  return key ?? policy.key ?? DEFAULT_KEY;
 }
 
 /** Whether a policy is decided after all guards, and not before them. */
-export function decidedAtInterceptor(planned: PlannedPolicy): boolean {
-  const { current } = planned.slot;
-  if (current.options.enforceAt !== undefined || planned.key === undefined) {
-    return current.enforceAt === 'interceptor';
-  }
+export function decidedAtInterceptor(planned: PlannedPolicy, policy: Policy = planned.slot.current): boolean {
+  if (policy.options.enforceAt !== undefined || planned.key === undefined)
+    return policy.enforceAt === 'interceptor';
   return planned.key.includes('user');
 }
 
 /** Whether a policy may need the interceptor: to be decided there, or to see how the call ended. */
-export function needsInterceptor(planned: PlannedPolicy): boolean {
-  const certain = (part: KeyPart) => part === 'ip' || part === 'handler' || part === 'route' || part === 'global';
+export function needsInterceptor(planned: PlannedPolicy, policy: Policy = planned.slot.current): boolean {
+  const certain = (part: KeyPart) =>
+    part === 'ip' || part === 'handler' || part === 'route' || part === 'global';
   return (
-    decidedAtInterceptor(planned) || planned.slot.current.countIf !== undefined || !keyOf(planned).every(certain)
+    decidedAtInterceptor(planned, policy) ||
+    policy.countIf !== undefined ||
+    !keyOf(planned, policy).every(certain)
   );
 }

@@ -1,17 +1,18 @@
 import type { Type } from '@nestjs/common';
 import { RateLimitConfigError } from '../core/errors.js';
 import type { PolicyRegistry, PolicySlot } from '../core/policy-registry.js';
-import type { HandlerPlan, PlannedPolicy } from './handler-plan.js';
+import { needsInterceptor, type HandlerPlan, type PlannedPolicy } from './handler-plan.js';
 import { rateLimitMetadata, type PolicyReference, type RateLimitUse } from './rate-limit-metadata.js';
 import { completeReference } from './rate-limit-use.js';
 
-// eslint-disable-next-line typescript/no-unsafe-function-type
 type Handler = Function;
 
 /** Compiles and keeps the plans of an application's handlers. */
 export class HandlerPlans {
   readonly #registry: PolicyRegistry;
   readonly #global: readonly string[];
+  /** Whether the interceptor is bound wherever the guard is. */
+  interceptorBound = true;
   readonly #plans = new Map<Handler, HandlerPlan[]>();
   /** Inline policies with a name of their own: one for each options object, wherever that is used. */
   readonly #namedInline = new Map<object, PolicySlot>();
@@ -28,7 +29,9 @@ export class HandlerPlans {
     if (plans !== undefined) {
       for (const plan of plans) if (plan.handlerClass === handlerClass) return plan;
     }
-    return this.compile('', handlerClass, handler.name, handler);
+    const plan = this.compile('', handlerClass, handler.name, handler);
+    if (!this.interceptorBound) requireNoInterceptor(plan);
+    return plan;
   }
 
   all(): readonly HandlerPlan[] {
@@ -42,6 +45,7 @@ export class HandlerPlans {
     const plan: HandlerPlan = {
       handlerClass,
       methodName,
+      handler,
       policies: this.#policiesOf(moduleName, handlerClass, methodName, handler),
     };
     const plans = this.#plans.get(handler);
@@ -119,6 +123,19 @@ function isReference(use: RateLimitUse): use is PolicyReference {
     code: 'RL_INVALID_OPTION',
     path: '@RateLimit()',
     expected: 'the name of a policy, policy options, or { policy, cost, key, skip }',
-    received: use as unknown,
+    received: use,
+  });
+}
+
+/** A handler that start-up did not see can't be decided after the guards, where no interceptor is bound. */
+function requireNoInterceptor({ handlerClass, methodName, policies }: HandlerPlan): void {
+  const needing = policies.find((planned) => needsInterceptor(planned));
+  if (needing === undefined) return;
+  throw new RateLimitConfigError({
+    code: 'RL_INTERCEPTOR_REQUIRED',
+    path: `@RateLimit() on ${handlerClass.name}.${methodName}, in a module that was loaded later`,
+    expected:
+      'policies decided at the guard: when the application started, no handler needed the interceptor',
+    received: needing.slot.name,
   });
 }

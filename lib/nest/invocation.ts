@@ -1,5 +1,6 @@
 import type { ExecutionContext } from '@nestjs/common';
 import type { CallContext } from '../core/call-context.js';
+import type { CallOutcome } from '../core/policy.js';
 import type { Verdict } from '../core/verdict.js';
 import type { HandlerPlan, PlannedPolicy } from './handler-plan.js';
 
@@ -15,14 +16,17 @@ export interface Invocation {
   /** Whether the guard, and then the interceptor, has been here: they may be bound more than once. */
   guarded: boolean;
   intercepted: boolean;
-  /** What the handler came to, for `countIf`. */
-  result?: unknown;
-  error?: unknown;
+  /** Whether the end of the call is waited for, for `countIf`. */
+  awaited: boolean;
+  /** What the handler came to, as far as the interceptor saw it. */
+  ended: CallOutcome;
   /** Another handler that ran for the same request. */
   readonly next: Invocation | undefined;
 }
 
 const INVOCATIONS = Symbol('nestjs-distlimit invocations');
+
+const NOT_ENDED: CallOutcome = {};
 
 type Carrier = { [INVOCATIONS]?: Invocation };
 
@@ -50,6 +54,8 @@ export function startInvocation(context: ExecutionContext, plan: HandlerPlan, ca
     deferred: [],
     guarded: false,
     intercepted: false,
+    awaited: false,
+    ended: NOT_ENDED,
     next: carrier?.[INVOCATIONS],
   };
   if (carrier !== undefined) carrier[INVOCATIONS] = invocation;

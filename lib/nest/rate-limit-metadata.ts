@@ -1,5 +1,6 @@
 import type { CallContext } from '../core/call-context.js';
 import type { KeyPart, PolicyOptions } from '../core/policy.js';
+import type { Verdict } from '../core/verdict.js';
 
 /** A named policy with something of this place's own. */
 export interface PolicyReference {
@@ -16,16 +17,17 @@ export interface PolicyReference {
 export type RateLimitUse = string | PolicyOptions | PolicyReference;
 
 /** What `@CommonLimit()` takes beside the policy. */
-export interface CommonLimitOptions<Args extends readonly unknown[] = any[]> {
+// The arguments are the method's own: each function here may name as many of them as it uses.
+export interface CommonLimitOptions {
   /** The subject, from the method's own arguments. */
-  key?: (...args: Args) => string | undefined;
+  key?: (...args: any[]) => string | undefined;
   /** Whole units ≥ 1. */
-  cost?: number | ((...args: Args) => number);
+  cost?: number | ((...args: any[]) => number);
   /**
    * `throw` a `RateLimitExceededException` (the default), `skip` the call and resolve to `undefined` with a warning,
    * `wait` in arrival order, or a function whose result takes the place of the method's.
    */
-  onLimited?: 'throw' | 'skip' | 'wait' | ((verdict: import('../core/verdict.js').Verdict, ...args: Args) => unknown);
+  onLimited?: 'throw' | 'skip' | 'wait' | ((verdict: Verdict, ...args: any[]) => unknown);
   /** With `wait`: milliseconds at most, then as `throw`. Default 30,000. */
   maxWaitMs?: number;
 }

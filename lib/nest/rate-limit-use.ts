@@ -2,9 +2,9 @@ import * as v from 'valibot';
 import type { Policy } from '../core/policy.js';
 import type { PolicySlot } from '../core/policy-registry.js';
 import { costRule, keyRule, requireAffordable } from '../core/policy-completion.js';
-import { callable, nameRule, validate } from '../core/validation.js';
+import { callable, nameRule, rule, validate, wholeNumber } from '../core/validation.js';
 import type { PlannedPolicy } from './handler-plan.js';
-import type { PolicyReference } from './rate-limit-metadata.js';
+import type { CommonLimitOptions, PolicyReference } from './rate-limit-metadata.js';
 
 const referenceSchema = v.strictObject({
   policy: nameRule,
@@ -12,6 +12,24 @@ const referenceSchema = v.strictObject({
   key: v.optional(keyRule),
   skip: v.optional(callable<NonNullable<Policy['skip']>>()),
 });
+
+const commonLimitSchema = v.strictObject({
+  key: v.optional(callable<NonNullable<CommonLimitOptions['key']>>()),
+  cost: v.optional(costRule),
+  onLimited: v.optional(
+    rule('RL_INVALID_OPTION', "'throw', 'skip', 'wait' or a function", (value) =>
+      typeof value === 'function' || ['throw', 'skip', 'wait'].includes(value as string)
+        ? (value as CommonLimitOptions['onLimited'])
+        : undefined,
+    ),
+  ),
+  maxWaitMs: v.optional(wholeNumber('RL_INVALID_DURATION', 0)),
+});
+
+/** @throws RateLimitConfigError for the first thing that is wrong */
+export function checkCommonLimit(options: CommonLimitOptions, where: string): void {
+  validate(commonLimitSchema, options, where);
+}
 
 /** Checks what a decorator changes about a named policy. */
 export function completeReference(

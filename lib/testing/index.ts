@@ -1,1 +1,2 @@
-export {};
+export { ManualClock } from './manual-clock.js';
+export { disableRateLimits } from './disable-rate-limits.js';

@@ -243,7 +243,8 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
       if (columns.hasExpired(slot, now)) columns.records.fill(0, offset, offset + counters.width);
       algorithm.step(columns.records, offset, quota, now, cost, this.#out);
     }
-    shard.keepFor(slot, now, tables.idleMs(quota));
+    // By the time it was counted at, which is later than a clock that has stepped back.
+    shard.keepSince(slot, this.#out, CHARGED_AT, tables.idleMs(quota));
   }
 
   /** Decides the first charge of a subject. A denial leaves nothing behind. */
@@ -254,14 +255,14 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     if (algorithm.shape === 'log') {
       const log = new EntryRing();
       algorithm.step(log, quota, now, cost, this.#out);
-      if (log.size > 0) this.#insert(shard, subject, now, idleMs, log);
+      if (log.size > 0) this.#insert(shard, subject, this.#out[CHARGED_AT]!, idleMs, log);
       return this.#tellOfEvicted();
     }
     const scratch = this.#scratch;
     for (let i = 0; i < counters.width; i++) scratch[i] = 0;
     algorithm.step(scratch, 0, quota, now, cost, this.#out);
     if (this.#out[ALLOWED] === 0) return;
-    const slot = this.#insert(shard, subject, now, idleMs);
+    const slot = this.#insert(shard, subject, this.#out[CHARGED_AT]!, idleMs);
     const { records } = shard.columns;
     const offset = shard.columns.registersAt(slot);
     for (let i = 0; i < counters.width; i++) records[offset + i] = scratch[i]!;
@@ -276,12 +277,13 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     );
     if (passes) {
       for (const trial of trials) {
-        if (trial.decision.allowed) this.#commit(trial, now);
+        if (trial.decision.allowed) this.#commit(trial);
         else this.#undo(trial, now);
       }
       return trials.map(({ decision }) => decision);
     }
     for (const trial of trials.toReversed()) this.#undo(trial, now);
+    for (const trial of trials) this.#keepCorrection(trial, trials);
     return trials.map((trial) =>
       trial.decision.allowed
         ? this.#measured(trial, now)
@@ -331,19 +333,36 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     return columns.logs?.[slot];
   }
 
-  #commit({ counter, offset, log }: Trial, now: number): void {
+  #commit({ counter, offset, log, receipt }: Trial): void {
     const tables = this.#tablesOf(counter.policy);
     const { width } = tables.counters;
     this.#key.set(counter.subject);
     const shard = tables.counters.shard(this.#key.hash);
     const idleMs = tables.idleMs(counter.quota);
     let slot = shard.find(counter.subject, this.#key);
-    if (slot < 0) slot = this.#insert(shard, counter.subject, now, idleMs, log);
+    if (slot < 0) slot = this.#insert(shard, counter.subject, receipt!.chargedAt, idleMs, log);
     const { columns } = shard;
     const to = columns.registersAt(slot);
     for (let i = 0; i < width; i++) columns.records[to + i] = this.#scratch[offset + i]!;
     if (log !== undefined) columns.logs![slot] = log;
-    shard.keepFor(slot, now, idleMs);
+    shard.keepFor(slot, receipt!.chargedAt, idleMs);
+  }
+
+  /**
+   * A counter that denied may have corrected its times all the same: a clock that jumped must not lock it for good. One
+   * that several charges of the group share was not only corrected, but charged on trial.
+   */
+  #keepCorrection({ counter, offset, receipt }: Trial, trials: readonly Trial[]): void {
+    const alone = trials.every((other) => other.counter === counter || other.offset !== offset);
+    if (receipt !== undefined || !alone) return;
+    const { counters } = this.#tablesOf(counter.policy);
+    this.#key.set(counter.subject);
+    const shard = counters.shard(this.#key.hash);
+    const slot = shard.find(counter.subject, this.#key);
+    if (slot < 0) return;
+    const { columns } = shard;
+    const to = columns.registersAt(slot);
+    for (let i = 0; i < counters.width; i++) columns.records[to + i] = this.#scratch[offset + i]!;
   }
 
   /** Registers were stepped on a copy; only a log has to give back what it took. */

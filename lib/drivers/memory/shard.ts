@@ -87,6 +87,14 @@ export class Shard {
     if (expiry < this.nextExpiry) this.nextExpiry = expiry;
   }
 
+  /** The same from the time at `times[at]` on: a place is never boxed, a time may be. */
+  keepSince(slot: number, times: Float64Array, at: number, idleMs: number): void {
+    const { columns } = this;
+    const expiry = times[at]! + idleMs;
+    columns.records[columns.expiryAt(slot)] = expiry;
+    if (expiry < this.nextExpiry) this.nextExpiry = expiry;
+  }
+
   expiry(slot: number): number {
     const { columns } = this;
     return columns.records[columns.expiryAt(slot)]!;

@@ -4,6 +4,7 @@ import { RateLimitConfigError, RateLimitError } from '../../core/errors.js';
 import type { PolicyOptions } from '../../core/policy.js';
 import type { MethodLimits } from '../method-limits.js';
 import { rateLimitMetadata, type CommonLimitOptions, type LimitedMethod } from '../rate-limit-metadata.js';
+import { checkCommonLimit } from '../rate-limit-use.js';
 import { NEST_METADATA } from '../nest-metadata.js';
 import { METHOD_LIMITS } from '../tokens.js';
 
@@ -13,9 +14,9 @@ type Method = (this: object, ...args: unknown[]) => unknown;
  * Limits any method of any provider or controller, whoever calls it. Without a policy: `default`. The method
  * returns a promise from then on.
  */
-export function CommonLimit<Args extends readonly unknown[] = any[]>(
+export function CommonLimit(
   policy?: string | PolicyOptions,
-  options: CommonLimitOptions<Args> = {},
+  options: CommonLimitOptions = {},
 ): MethodDecorator {
   return (target, key, descriptor) => {
     const original = descriptor.value as Method | undefined;
@@ -28,10 +29,11 @@ export function CommonLimit<Args extends readonly unknown[] = any[]>(
         received: original,
       });
     }
+    checkCommonLimit(options, `@CommonLimit() on ${methodName}`);
     const limited: LimitedMethod = {
       methodName,
       use: policy ?? 'default',
-      options: options as CommonLimitOptions,
+      options,
       ordinal: rateLimitMetadata.limitedMethodsOf(original).length,
     };
     const wrapper = wrap(original, limited);
@@ -64,7 +66,8 @@ function wrap(original: Method, limited: LimitedMethod): Method {
 /** Has Nest put the application's limits on every instance, whatever its scope. Once a class is enough. */
 function injectLimits(target: object): void {
   const properties: unknown = Reflect.getMetadata(NEST_METADATA.properties, target.constructor);
-  const known = Array.isArray(properties) && properties.some((p: { key: unknown }) => p.key === METHOD_LIMITS);
+  const known =
+    Array.isArray(properties) && properties.some((p: { key: unknown }) => p.key === METHOD_LIMITS);
   if (known) return;
   Inject(METHOD_LIMITS)(target, METHOD_LIMITS);
   Optional()(target, METHOD_LIMITS);

@@ -1,17 +1,25 @@
-import { Controller, Get, Module } from '@nestjs/common';
+import 'reflect-metadata';
+import type { AddressInfo } from 'node:net';
+import { Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import * as distlimit from 'nestjs-distlimit';
+import { AppModule } from './app.module.js';
+import { trySome } from './try-some.js';
 
-@Controller()
-class AppController {
-  @Get()
-  hello(): string[] {
-    return Object.keys(distlimit);
-  }
+const port = Number(process.env.PORT ?? 3000);
+Logger.overrideLogger(['warn', 'error']);
+const app = await NestFactory.create(AppModule);
+
+try {
+  await app.listen(port);
+} catch (error) {
+  const { code, message } = error as NodeJS.ErrnoException;
+  console.error(
+    code === 'EADDRINUSE'
+      ? `Port ${port} is in use. Choose another one: PORT=3001 npm start`
+      : `The server could not listen on port ${port}: ${message}`,
+  );
+  process.exit(1);
 }
 
-@Module({ controllers: [AppController] })
-class AppModule {}
-
-const app = await NestFactory.create(AppModule);
-await app.listen(Number(process.env.PORT ?? 3000));
+const { port: actualPort } = app.getHttpServer().address() as AddressInfo;
+console.log(trySome(actualPort));

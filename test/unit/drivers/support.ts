@@ -25,7 +25,7 @@ export function heldClock(now = 1_700_000_000_000) {
   return clock;
 }
 
-export function policyOf(options: Partial<PolicyOptions> = {}, name = 'p') {
+function policyOf(options: Partial<PolicyOptions> = {}, name = 'p') {
   const all = { limit: 100, window: 60_000, algorithm: 'token-bucket', ...options } as PolicyOptions;
   return completePolicy(name, all, 'policy', { algorithms: ALGORITHMS, report: () => {} });
 }

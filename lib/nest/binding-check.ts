@@ -1,0 +1,52 @@
+import type { ApplicationConfig } from '@nestjs/core';
+import type { DiagnosticSink } from '../core/diagnostics.js';
+import { needsInterceptor, type HandlerPlan } from './handler-plan.js';
+import { NEST_METADATA } from './nest-metadata.js';
+import { RateLimitGuard } from './rate-limit.guard.js';
+import { RateLimitInterceptor } from './rate-limit.interceptor.js';
+
+/** Reports handlers whose policies nobody would check, because guard or interceptor is bound nowhere. */
+export function reportUnboundHandlers(
+  plans: readonly HandlerPlan[],
+  config: ApplicationConfig,
+  report: DiagnosticSink,
+): void {
+  const limited = plans.filter(({ policies }) => policies.length > 0);
+  const guardIsGlobal = config.getGlobalGuards().some((guard) => guard instanceof RateLimitGuard);
+  const unguarded = guardIsGlobal
+    ? []
+    : limited.filter((plan) => !isBound(plan, NEST_METADATA.guards, RateLimitGuard));
+  if (unguarded.length > 0) {
+    report({
+      code: 'RL_GUARD_NOT_BOUND',
+      message: `no RateLimitGuard is bound to ${named(unguarded)}: their limits are not checked`,
+    });
+  }
+  const unintercepted = limited.filter(
+    (plan) => plan.policies.some((planned) => needsInterceptor(planned)) && !isIntercepted(plan, config),
+  );
+  if (unintercepted.length === 0) return;
+  report({
+    code: 'RL_INTERCEPTOR_REQUIRED',
+    message: `no RateLimitInterceptor is bound to ${named(unintercepted)}: policies decided after the guards are not checked`,
+  });
+}
+
+/** Whether the interceptor runs for a handler: bound globally, to its class or to itself. */
+export function isIntercepted(plan: HandlerPlan, config: ApplicationConfig): boolean {
+  return (
+    config.getGlobalInterceptors().some((i) => i instanceof RateLimitInterceptor) ||
+    isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor)
+  );
+}
+
+function isBound({ handlerClass, handler }: HandlerPlan, key: string, wanted: unknown): boolean {
+  return [handlerClass, handler].some((target) => {
+    const bound = (Reflect.getMetadata(key, target) as readonly unknown[] | undefined) ?? [];
+    return bound.some((item) => item === wanted || (item as object | null)?.constructor === wanted);
+  });
+}
+
+export function named(plans: readonly HandlerPlan[]): string {
+  return plans.map(({ handlerClass, methodName }) => `${handlerClass.name}.${methodName}`).join(', ');
+}

@@ -1,0 +1,160 @@
+import type { Type } from '@nestjs/common';
+import type { CallContext } from '../core/call-context.js';
+import type { Clock } from '../core/clock.js';
+import type { DiagnosticSink } from '../core/diagnostics.js';
+import { enforcementSuspended } from '../core/enforcement.js';
+import { requireAffordable } from '../core/policy-completion.js';
+import { requireCost, type ChargeRequest, type RateLimiter } from '../core/rate-limiter.js';
+import { subjectOf } from '../core/subject.js';
+import type { Verdict } from '../core/verdict.js';
+import { holdUntil } from '../core/waiting-lines.js';
+import { allOf, chargeFor, textOf } from './charge-request.js';
+import { countOutcome } from './counted-outcome.js';
+import { denialOf } from './denial.js';
+import type { PlannedPolicy } from './handler-plan.js';
+import type { HandlerPlans } from './handler-plans.js';
+import type { LimitedMethod } from './rate-limit-metadata.js';
+
+/** What the method aspect is made of. */
+export interface MethodLimitsParts {
+  readonly limiter: RateLimiter;
+  readonly plans: HandlerPlans;
+  readonly clock: Clock;
+  readonly report: DiagnosticSink;
+  /** Where skipped calls are told of. */
+  readonly warn: (message: string) => void;
+}
+
+/** A method on one class: where its policy is, and whether the last call was skipped. */
+interface Site {
+  readonly planned: PlannedPolicy;
+  readonly place: string;
+  skipping: boolean;
+}
+
+const METHOD_KEY = ['global'] as const;
+
+/**
+ * The limits of one application's methods. It is injected into every object with a limited method, so it must not
+ * depend on anything: what it needs is filled in when the module starts.
+ */
+export class MethodLimits {
+  #parts: MethodLimitsParts | undefined;
+  readonly #moduleNames = new Map<unknown, string>();
+  readonly #sites = new Map<LimitedMethod, Map<unknown, Site>>();
+
+  /** Takes up work. Calls before that wait for nothing: they fail, since no policy is known yet. */
+  start(parts: MethodLimitsParts): void {
+    this.#parts = parts;
+  }
+
+  /** Checks a limited method when the application starts, and names its inline policy. */
+  register(moduleName: string, hostClass: Type, limited: LimitedMethod): void {
+    this.#moduleNames.set(hostClass, moduleName);
+    this.#siteOf(limited, hostClass);
+  }
+
+  /** Runs the method, if its policy lets it. */
+  async run(limited: LimitedMethod, self: object, args: unknown[], proceed: () => unknown): Promise<unknown> {
+    if (enforcementSuspended()) return proceed();
+    const { limiter, clock, report } = this.#started;
+    const site = this.#siteOf(limited, self.constructor as Type);
+    const call = new MethodCall(self.constructor.name, limited.methodName, args);
+    const request = await requestFor(site, limited, call, report);
+    if (request === undefined) return proceed();
+
+    const verdict = await this.#decide(limiter, request, limited, call);
+    if (!verdict.allowed) return this.#limited(site, limited, verdict, args);
+    site.skipping = false;
+    if (verdict.delayMs > 0 && limited.options.onLimited !== 'wait') {
+      await holdUntil(clock, clock.now() + verdict.delayMs);
+    }
+    const { countIf } = site.planned.slot.current;
+    if (countIf === undefined) return proceed();
+    return countOutcome(limiter, [verdict], report, proceed);
+  }
+
+  async #decide(
+    limiter: RateLimiter,
+    request: ChargeRequest,
+    { options }: LimitedMethod,
+    call: CallContext,
+  ): Promise<Verdict> {
+    if (options.onLimited !== 'wait') return (await limiter.decide([request], call))[0]!;
+    const { slot, subject, cost } = request;
+    const { maxWaitMs } = options;
+    return limiter.awaitCharge(slot, subject, { cost, ...(maxWaitMs !== undefined && { maxWaitMs }) });
+  }
+
+  #limited(site: Site, { options }: LimitedMethod, verdict: Verdict, args: unknown[]): unknown {
+    const { onLimited } = options;
+    if (typeof onLimited === 'function') return onLimited(verdict, ...args);
+    if (onLimited !== 'skip') throw denialOf([verdict]);
+    // One warning for each time it starts, not for each tick of a job.
+    if (!site.skipping) {
+      const again = Number.isFinite(verdict.retryAfterMs) ? ` for ${verdict.retryAfterMs} ms` : '';
+      this.#started.warn(
+        `${site.place} is over the limit of policy '${verdict.policy}' (${verdict.subject}): calls are skipped${again}`,
+      );
+    }
+    site.skipping = true;
+    return undefined;
+  }
+
+  get #started(): MethodLimitsParts {
+    if (this.#parts === undefined)
+      throw new Error('a limited method was called before RateLimitModule had started');
+    return this.#parts;
+  }
+
+  #siteOf(limited: LimitedMethod, hostClass: Type): Site {
+    let sites = this.#sites.get(limited);
+    if (sites === undefined) this.#sites.set(limited, (sites = new Map()));
+    let site = sites.get(hostClass);
+    if (site === undefined) sites.set(hostClass, (site = this.#makeSite(limited, hostClass)));
+    return site;
+  }
+
+  #makeSite({ methodName, use, ordinal, options }: LimitedMethod, hostClass: Type): Site {
+    const moduleName = this.#moduleNames.get(hostClass);
+    const place = `${hostClass.name}.${methodName}`;
+    const inlineName =
+      (moduleName === undefined ? place : `${moduleName}.${place}`) +
+      (ordinal === 0 ? '' : `#${ordinal + 1}`);
+    const slot = this.#started.plans.slotOf(use, `@CommonLimit() on ${place}`, inlineName);
+    if (typeof options.cost === 'number')
+      requireAffordable(options.cost, slot.current, `@CommonLimit() on ${place}.cost`);
+    return { planned: { slot, key: undefined, cost: undefined, skip: undefined }, place, skipping: false };
+  }
+}
+
+/** What the call charges; `undefined` where the policy skips it. */
+async function requestFor(
+  { planned }: Site,
+  { options }: LimitedMethod,
+  call: MethodCall,
+  report: DiagnosticSink,
+): Promise<ChargeRequest | undefined> {
+  const { slot } = planned;
+  const key = planned.slot.current.key ?? METHOD_KEY;
+  const given = options.cost;
+  const cost = typeof given === 'function' ? requireCost(slot.name, given(...call.args)) : given;
+  const [charge] = await allOf([chargeFor({ ...planned, key, cost }, call, false, report)]);
+  if (charge === undefined || typeof charge === 'string') return undefined;
+  const own = textOf(options.key?.(...call.args));
+  return own === undefined || own === '' ? charge : { ...charge, subject: subjectOf.key(own) };
+}
+
+class MethodCall implements CallContext {
+  readonly transport = 'method';
+
+  constructor(
+    readonly className: string,
+    readonly methodName: string,
+    readonly args: readonly unknown[],
+  ) {}
+
+  header(): undefined {
+    return undefined;
+  }
+}

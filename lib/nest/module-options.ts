@@ -1,0 +1,159 @@
+import type { Type } from '@nestjs/common';
+import * as v from 'valibot';
+import type { CallContext } from '../core/call-context.js';
+import type { Clock } from '../core/clock.js';
+import {
+  clockRule,
+  completeMemory,
+  driverRule,
+  type EngineOptions,
+  type MemoryOptions,
+} from '../core/engine-options.js';
+import type { RateLimitObserver } from '../core/observer.js';
+import type { PolicyOptions } from '../core/policy.js';
+import type { PolicyResolver } from '../core/policy-resolver.js';
+import { callable, nameRule, parseWhole, rule, validate } from '../core/validation.js';
+import type { Verdict } from '../core/verdict.js';
+import { notAvailable } from '../create-rate-limiter.js';
+import type { RedisSource } from '../limiter-builder.js';
+import type { HeaderFormat } from '../http/rate-limit-headers.js';
+import { parseTrustedProxies, type TrustedProxies } from '../http/trusted-proxies.js';
+import { userOfRequest } from './user-of-request.js';
+
+/** What `RateLimitModule.forRoot()` takes. */
+export interface RateLimitModuleOptions {
+  /** Not in this version: given, start-up says so. */
+  redis?: RedisSource;
+  /** `memory` (the default), or a driver of your own. `redis` and `hybrid` are not in this version. */
+  driver?: EngineOptions['driver'];
+  memory?: MemoryOptions;
+  /** Not in this version: given, start-up says so. */
+  hybrid?: object;
+  /** Where keys stand in Redis; without effect in memory. */
+  prefix?: string;
+  policies?: Record<string, PolicyOptions>;
+  /** Not in this version: given, start-up says so. */
+  sources?: readonly object[];
+  /** Policies checked on every handler the guard sees, before what decorators add. */
+  global?: string | string[];
+  /** Per-key quota: tiers, tenants. */
+  resolver?: PolicyResolver | Type<PolicyResolver>;
+  /** Who is calling. Default: `request.user.id`, else `request.user.sub`. */
+  userOf?: (call: CallContext) => string | undefined;
+  /** CIDRs, `loopback`, `linklocal`, `uniquelocal`, a hop count, or `adapter` for the framework's own `req.ip`. */
+  trustedProxies?: TrustedProxies;
+  /** IPv6 clients are counted by networks of this many bits, 0 to 128; default 64. */
+  ipv6Prefix?: number;
+  /** Default `['ietf']`. */
+  headers?: HeaderFormat[] | false;
+  /** HMAC secret: stores never see raw identifiers. */
+  hashKeys?: string;
+  observers?: (RateLimitObserver | Type<RateLimitObserver>)[];
+  /** Calls that no policy concerns. */
+  skip?: (call: CallContext) => boolean | Promise<boolean>;
+  /** Your own exception and body. */
+  denied?: (call: CallContext, verdicts: readonly Verdict[]) => Error;
+  /** Default true: global guard and interceptor. */
+  registerGuard?: boolean;
+  /** `false`: every decision is "allowed", and nothing is counted. */
+  enabled?: boolean;
+  clock?: Clock;
+}
+
+const object = <T>(expected: string) =>
+  rule('RL_INVALID_OPTION', expected, (value) =>
+    (typeof value === 'object' && value !== null) || typeof value === 'function' ? (value as T) : undefined,
+  );
+
+const names = rule('RL_INVALID_OPTION', 'the name of a policy, or an array of names', (value) => {
+  const list: unknown[] = Array.isArray(value) ? value : [value];
+  return list.every((name) => typeof name === 'string') ? list : undefined;
+});
+
+const headerFormats = rule(
+  'RL_INVALID_OPTION',
+  "an array of 'ietf', 'triple', 'legacy', or false",
+  (value) => {
+    if (value === false) return [];
+    const known = ['ietf', 'triple', 'legacy'];
+    return Array.isArray(value) && value.every((format) => known.includes(format as string))
+      ? (value as HeaderFormat[])
+      : undefined;
+  },
+);
+
+const trustedProxies = rule(
+  'RL_INVALID_TRUSTED_PROXIES',
+  'trusted proxies',
+  (value) => value as TrustedProxies,
+);
+
+/** Part of the contract, not of this version: given, they are an error that says so. */
+const LATER: Record<string, string> = {
+  redis: 'nothing: this version has no Redis driver, leave it out to run in memory',
+  hybrid: 'nothing: this version has no Redis and no hybrid driver',
+  sources: 'nothing: this version has no policy sources, use `policies` and updatePolicy()',
+};
+
+/** Without effect until there is a driver that keeps keys somewhere else. */
+const WITHOUT_EFFECT = ['prefix'] as const;
+
+const optionsSchema = v.strictObject({
+  driver: v.optional(driverRule),
+  memory: v.optional(object<MemoryOptions>('an object')),
+  prefix: v.optional(nameRule),
+  policies: v.optional(object<Record<string, PolicyOptions>>('an object of policies by name')),
+  global: v.optional(names, []),
+  resolver: v.optional(object<PolicyResolver | Type<PolicyResolver>>('a PolicyResolver, or a class of one')),
+  userOf: v.optional(callable<NonNullable<RateLimitModuleOptions['userOf']>>(), () => userOfRequest),
+  trustedProxies: v.optional(trustedProxies),
+  ipv6Prefix: v.optional(
+    rule('RL_INVALID_OPTION', 'a whole number from 0 to 128', (value) => {
+      const bits = parseWhole(value, 0);
+      return bits !== undefined && bits <= 128 ? bits : undefined;
+    }),
+    64,
+  ),
+  headers: v.optional(headerFormats, () => ['ietf'] as HeaderFormat[]),
+  hashKeys: v.optional(
+    rule('RL_INVALID_OPTION', 'a secret of at least 16 characters', (value) =>
+      typeof value === 'string' && value.length >= 16 ? value : undefined,
+    ),
+  ),
+  observers: v.optional(
+    v.array(object<RateLimitObserver | Type<RateLimitObserver>>('a RateLimitObserver, or a class of one')),
+    () => [],
+  ),
+  skip: v.optional(callable<NonNullable<RateLimitModuleOptions['skip']>>()),
+  denied: v.optional(callable<NonNullable<RateLimitModuleOptions['denied']>>()),
+  registerGuard: v.optional(boolean(), true),
+  enabled: v.optional(boolean(), true),
+  clock: v.optional(clockRule),
+});
+
+function boolean() {
+  return rule('RL_INVALID_OPTION', 'true or false', (value) =>
+    typeof value === 'boolean' ? value : undefined,
+  );
+}
+
+/** The module's options, checked and completed: what is injected. Policies are completed by the registry. */
+export type CompletedOptions = v.InferOutput<typeof optionsSchema> & {
+  readonly withoutEffect: readonly string[];
+};
+
+/** @throws RateLimitConfigError for the first thing that is wrong */
+export function completeOptions(given: RateLimitModuleOptions): CompletedOptions {
+  if (typeof given === 'object' && given !== null) {
+    const entries = given as Record<string, unknown>;
+    for (const [path, expected] of Object.entries(LATER)) {
+      if (entries[path] !== undefined) throw notAvailable(path, expected, entries[path]);
+    }
+  }
+  const options = validate(optionsSchema, given, '');
+  if (options.trustedProxies !== undefined && options.trustedProxies !== 'adapter') {
+    parseTrustedProxies(options.trustedProxies);
+  }
+  if (options.memory !== undefined) options.memory = completeMemory(options.memory);
+  return { ...options, withoutEffect: WITHOUT_EFFECT.filter((name) => options[name] !== undefined) };
+}
