@@ -34,8 +34,12 @@ export class CoarseClock {
 
   /** Brings the reading up to date, within the bounds above. */
   touch(): void {
-    if (this.#usesLeft-- > 0) return;
+    if (--this.#usesLeft < 0) this.#renew();
+  }
+
+  #renew(): void {
     this.refresh();
+    this.#usesLeft = 0;
     if (!this.#caches) return;
     this.#usesLeft = USES_PER_READ;
     if (this.#turnWatched) return;

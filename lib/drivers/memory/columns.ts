@@ -1,4 +1,4 @@
-import type { EntryRing } from './entry-ring.js';
+import { EntryRing } from './entry-ring.js';
 import { KEY_WORDS, textAt, type SubjectKey } from './subject-key.js';
 
 /** A slot without an entry. */
@@ -25,7 +25,9 @@ export class Columns {
   readonly capacity: number;
   /** How many numbers a record takes. */
   readonly stride: number;
-  readonly #width: number;
+  /** How many words a record takes, and after how many of them its key begins. */
+  readonly #wordStride: number;
+  readonly #keyOffset: number;
   /** Signed, as the hashes are. */
   readonly #tags: Int32Array;
   readonly records: Float64Array;
@@ -42,8 +44,9 @@ export class Columns {
 
   constructor(capacity: number, width: number, withLogs: boolean) {
     this.capacity = capacity;
-    this.#width = width;
     this.stride = REGISTERS + width + KEY_WORDS / DOUBLE_WORDS;
+    this.#wordStride = this.stride * DOUBLE_WORDS;
+    this.#keyOffset = (REGISTERS + width) * DOUBLE_WORDS;
     this.#tags = new Int32Array(capacity);
     this.records = new Float64Array(capacity * this.stride);
     this.#words = new Int32Array(this.records.buffer);
@@ -53,7 +56,7 @@ export class Columns {
 
   /** A hash as it is kept: without the two values that mark slots. */
   static tagOf(hash: number): number {
-    return hash === EMPTY || hash === MOVED ? hash + FIRST_TAG : hash;
+    return (hash & ~MOVED) === EMPTY ? hash + FIRST_TAG : hash;
   }
 
   /** The slot of a key, or -1. */
@@ -140,13 +143,19 @@ export class Columns {
     return this.records[slot * this.stride + EXPIRY]! <= now;
   }
 
+  /** Brings an entry's state back to what nobody has used. */
+  startAfresh(slot: number): void {
+    const at = this.registersAt(slot);
+    this.records.fill(0, at, this.#keyAt(slot) / DOUBLE_WORDS);
+    if (this.logs !== undefined) this.logs[slot] = new EntryRing();
+  }
+
   #isAt(slot: number, text: string, key: SubjectKey): boolean {
     const words = this.#words;
     const at = this.#keyAt(slot);
     const wanted = key.words;
-    if (words[at] !== wanted[0]) return false;
     const { used } = key;
-    for (let i = 1; i < used; i++) if (words[at + i] !== wanted[i]) return false;
+    for (let i = 0; i < used; i++) if (words[at + i] !== wanted[i]) return false;
     return !key.long || this.#texts![slot] === text;
   }
 
@@ -173,7 +182,7 @@ export class Columns {
 
   /** Where in the words an entry's key begins. */
   #keyAt(slot: number): number {
-    return (slot * this.stride + REGISTERS + this.#width) * DOUBLE_WORDS;
+    return slot * this.#wordStride + this.#keyOffset;
   }
 
   #keep(slot: number, text: string): void {
@@ -183,7 +192,7 @@ export class Columns {
 
   /** Copies an entry, its tag apart. As words: a key's bytes may look like a number that isn't kept bit by bit. */
   #copy(other: Columns, from: number, to: number): void {
-    const length = this.stride * DOUBLE_WORDS;
+    const length = this.#wordStride;
     const source = other.#words;
     const target = this.#words;
     for (let i = 0; i < length; i++) target[to * length + i] = source[from * length + i]!;

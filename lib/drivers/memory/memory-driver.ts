@@ -235,14 +235,9 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     if (slot < 0) return this.#takeFirst(tables, shard, quota, subject, cost);
     const now = this.#time.now;
     const { columns } = shard;
-    if (algorithm.shape === 'log') {
-      if (columns.hasExpired(slot, now)) columns.logs![slot] = new EntryRing();
-      algorithm.step(columns.logs![slot]!, quota, now, cost, this.#out);
-    } else {
-      const offset = columns.registersAt(slot);
-      if (columns.hasExpired(slot, now)) columns.records.fill(0, offset, offset + counters.width);
-      algorithm.step(columns.records, offset, quota, now, cost, this.#out);
-    }
+    if (columns.hasExpired(slot, now)) columns.startAfresh(slot);
+    if (algorithm.shape === 'log') algorithm.step(columns.logs![slot]!, quota, now, cost, this.#out);
+    else algorithm.step(columns.records, columns.registersAt(slot), quota, now, cost, this.#out);
     // By the time it was counted at, which is later than a clock that has stepped back.
     shard.keepSince(slot, this.#out, CHARGED_AT, tables.idleMs(quota));
   }

@@ -21,10 +21,12 @@ export class PolicyTables {
 
   /** The algorithm's `idleMs`, kept: it divides, and a policy's quota seldom changes. */
   idleMs(quota: Quota): number {
-    if (this.#idleOf !== quota) {
-      this.#idleOf = quota;
-      this.#idleMs = this.algorithm.idleMs(quota);
-    }
+    return this.#idleOf === quota ? this.#idleMs : this.#idleMsAnew(quota);
+  }
+
+  #idleMsAnew(quota: Quota): number {
+    this.#idleOf = quota;
+    this.#idleMs = this.algorithm.idleMs(quota);
     return this.#idleMs;
   }
 

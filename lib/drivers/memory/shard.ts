@@ -59,7 +59,7 @@ export class Shard {
 
   /** The slot of a key in {@link columns}, or -1. The slot is good until the next insertion or removal. */
   find(text: string, key: SubjectKey): number {
-    const slot = this.columns.find(text, key, tagOf(text, key.hash, this.#secret));
+    const slot = this.columns.find(text, key, tagOf(text, key, this.#secret));
     return slot >= 0 || this.#old === undefined ? slot : this.#findOld(text, key);
   }
 
@@ -67,7 +67,7 @@ export class Shard {
   insert(text: string, key: SubjectKey): number {
     if (this.#old !== undefined) this.#move(MOVE_PER_INSERT);
     else if (this.columns.count + 1 > room(this.columns.capacity)) this.#resize(this.#grown());
-    const slot = this.columns.insert(text, key, tagOf(text, key.hash, this.#secret));
+    const slot = this.columns.insert(text, key, tagOf(text, key, this.#secret));
     if (this.columns.lastProbes <= MAX_PROBES || this.hardened) return slot;
     this.#harden();
     return this.find(text, key);
@@ -146,13 +146,13 @@ export class Shard {
 
   #findOld(text: string, key: SubjectKey): number {
     const old = this.#old!;
-    const found = old.find(text, key, tagOf(text, key.hash, this.#oldSecret));
+    const found = old.find(text, key, tagOf(text, key, this.#oldSecret));
     return found < 0 ? -1 : this.#moveEntry(old, found);
   }
 
   #moveEntry(old: Columns, from: number): number {
     // Under the same hash function the tag moves along. It changes once, to the keyed one, which needs no hash.
-    const tag = this.#secret === this.#oldSecret ? old.tag(from) : tagOf(old.text(from), 0, this.#secret);
+    const tag = this.#secret === this.#oldSecret ? old.tag(from) : keyedTag(old.text(from), this.#secret!);
     const to = this.columns.takeFrom(old, from, tag);
     this.#noteExpiry(to);
     return to;
@@ -199,10 +199,12 @@ export class Shard {
   }
 }
 
-function tagOf(text: string, hash: number, secret: HashSecret | undefined): number {
-  if (secret !== undefined) return Columns.tagOf(halfSipHash(text, secret));
-  // The low bits chose the shard and are alike here: mix, so that the high bits place the entry well.
-  return Columns.tagOf(Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d));
+function tagOf(text: string, key: SubjectKey, secret: HashSecret | undefined): number {
+  return secret === undefined ? Columns.tagOf(key.mixed) : keyedTag(text, secret);
+}
+
+function keyedTag(text: string, secret: HashSecret): number {
+  return Columns.tagOf(halfSipHash(text, secret));
 }
 
 /** How many entries a table holds before it grows. */

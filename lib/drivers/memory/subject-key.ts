@@ -20,6 +20,8 @@ export class SubjectKey {
   readonly #start: number;
   /** FNV-1a, 32 bits, signed. */
   hash = 0;
+  /** The hash as it places an entry: the low bits chose the shard and are alike there, so the high ones are mixed. */
+  mixed = 0;
   /** How many of {@link words} count. */
   used = 0;
   /** The text is kept as a string. */
@@ -66,14 +68,20 @@ export class SubjectKey {
     this.used = word + 1;
     this.long = false;
     this.hash = hash;
+    this.mixed = mix(hash);
   }
 
   #setLong(text: string): void {
     this.hash = fnv1a32(text, this.#start);
+    this.mixed = mix(this.hash);
     this.words[0] = LONG;
     this.used = 1;
     this.long = true;
   }
+}
+
+function mix(hash: number): number {
+  return Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d);
 }
 
 /** The text of a key as `words` hold it from `at` on; `undefined` where it is kept as a string. */

@@ -20,8 +20,13 @@ export class SubjectTable {
   /** The shard of a hash (signed or not), made on first use. */
   shard(hash: number): Shard {
     // The same as the remainder, but of integers: V8 takes the remainder of an unsigned number as floating point.
-    const index = hash & (SHARDS - 1);
-    return (this.#shards[index] ??= new Shard(this.width, this.#withLogs, index / SHARDS));
+    return this.#shards[hash & (SHARDS - 1)] ?? this.#open(hash & (SHARDS - 1));
+  }
+
+  #open(index: number): Shard {
+    const shard = new Shard(this.width, this.#withLogs, index / SHARDS);
+    this.#shards[index] = shard;
+    return shard;
   }
 
   shardAt(index: number): Shard | undefined {
