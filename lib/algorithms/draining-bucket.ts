@@ -31,8 +31,15 @@ export function drainingBucket(traits: {
   /** True: a call is held until everything before it has drained. */
   readonly shapes: boolean;
   readonly defaultBurst: (limit: number, windowMs: number) => number;
-  /** The part of `receipt`, in units of its own window, that can be given back at time `t` by today's quota. */
-  readonly refundable: (receipt: Receipt, quota: Quota, used: number, t: number) => number;
+  /** The part of `receipt`, in units of its own window, that can be given back at time `t` by today's quota. `untouched`: nothing has
+   * been charged or given back since. */
+  readonly refundable: (
+    receipt: Receipt,
+    quota: Quota,
+    used: number,
+    t: number,
+    untouched: boolean,
+  ) => number;
 }): RegisterAlgorithm {
   const { name, uses, shapes, defaultBurst, refundable } = traits;
   return {
@@ -90,12 +97,13 @@ export function drainingBucket(traits: {
       const stored = r[o + AT]!;
       const t = Math.max(stored, now);
       let used = r[o + USED]!;
+      const untouched = receipt !== null && stored === receipt.chargedAt && used === receipt.mark;
       if (counted !== window) used = Math.ceil((used * window) / counted);
       used = Math.max(0, used - (t - stored) * limit);
       const back =
         receipt === null
           ? cost * window
-          : Math.floor((refundable(receipt, quota, used, t) * window) / receipt.windowMs);
+          : Math.floor((refundable(receipt, quota, used, t, untouched) * window) / receipt.windowMs);
       r[o + USED] = Math.max(0, used - back);
       r[o + WINDOW] = window;
       r[o + AT] = t;
@@ -104,14 +112,26 @@ export function drainingBucket(traits: {
 }
 
 /**
- * What of a charge has not drained by time `t`, first in, first out, in units of its own window, at the faster of the
- * rates then and now. Never more than what the charge still adds to the level, so giving it back never mints quota.
+ * What is left of a charge after all that has drained since, in units of its own window, at the faster of the rates then
+ * and now. What drained may have been somebody else's, so this can be less than the charge still weighs; it is never
+ * more, however many charges are given back in whatever order.
+ */
+export function lessDrained(receipt: Receipt, quota: Quota, t: number): number {
+  const { cost, windowMs, chargedAt } = receipt;
+  return Math.max(0, cost * windowMs - drainedSince(receipt, quota, t - chargedAt));
+}
+
+/**
+ * What of the last charge has not drained by time `t`, first in, first out: exactly what it still adds to the level. Only
+ * where nothing was charged after it.
  */
 export function undrained(receipt: Receipt, quota: Quota, t: number): number {
   const { cost, windowMs, chargedAt, mark } = receipt;
   const own = cost * windowMs;
-  const before = mark - own;
-  const rate = Math.max(receipt.limit, (quota.limit * windowMs) / quota.windowMs);
-  const drained = Math.ceil((t - chargedAt) * rate) - before;
+  const drained = drainedSince(receipt, quota, t - chargedAt) - (mark - own);
   return own - Math.min(Math.max(drained, 0), own);
+}
+
+function drainedSince({ limit, windowMs }: Receipt, quota: Quota, elapsedMs: number): number {
+  return Math.ceil(elapsedMs * Math.max(limit, (quota.limit * windowMs) / quota.windowMs));
 }

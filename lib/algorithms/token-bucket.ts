@@ -1,4 +1,4 @@
-import { drainingBucket, undrained } from './draining-bucket.js';
+import { drainingBucket, lessDrained, undrained } from './draining-bucket.js';
 
 /**
  * Token bucket: up to `burst` at once, refilled at `limit` per window.
@@ -9,5 +9,6 @@ export const tokenBucket = drainingBucket({
   uses: ['burst'],
   shapes: false,
   defaultBurst: (limit) => limit,
-  refundable: (receipt, quota, _used, t) => undrained(receipt, quota, t),
+  refundable: (receipt, quota, _used, t, untouched) =>
+    untouched ? undrained(receipt, quota, t) : lessDrained(receipt, quota, t),
 });

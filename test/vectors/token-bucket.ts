@@ -171,26 +171,26 @@ export const tokenBucket: readonly Scenario[] = [
     ],
   },
   {
-    title: 'refunds what has not drained, first in, first out',
+    title: 'refunds the last charge first in, first out, an earlier one less what has drained since',
     quota: { limit: 10, window: 1_000 },
     steps: [
       { at: 0, cost: 4, as: 'a', expect: ok(6, 400) },
       { at: 0, cost: 3, as: 'b', expect: ok(3, 700) },
       { at: 100, do: 'refund', of: 'b' }, //              6000; the 1000 drained were a's: - 3000
       { at: 100, do: 'peek', expect: ok(7, 300) },
-      { at: 200, do: 'refund', of: 'a' }, //              2000; 4000 - 2000 of a are left
+      { at: 200, do: 'refund', of: 'a' }, //              2000; 4000 - 2000 of a are left: nothing
       { at: 200, do: 'peek', expect: ok(10, 0) },
     ],
   },
   {
-    title: 'refunds what is left of a charge in the middle of the queue',
+    title: 'refunds a charge that others followed less all that has drained since: it may have been theirs',
     quota: { limit: 10, window: 1_000 },
     steps: [
       { at: 0, cost: 4, expect: ok(6, 400) },
       { at: 0, cost: 3, as: 'b', expect: ok(3, 700) },
       { at: 500, cost: 2, expect: ok(6, 400) }, //        7000 - 5000 + 2000
-      { at: 500, do: 'refund', of: 'b' }, //              of the 5000 drained, 1000 were b's: - 2000
-      { at: 500, do: 'peek', expect: ok(8, 200) },
+      { at: 500, do: 'refund', of: 'b' }, //              5000 have drained, 3000 were charged: nothing is left of it
+      { at: 500, do: 'peek', expect: ok(6, 400) },
     ],
   },
   {

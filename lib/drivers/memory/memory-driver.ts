@@ -240,6 +240,8 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     else algorithm.step(columns.records, columns.registersAt(slot), quota, now, cost, this.#out);
     // By the time it was counted at, which is later than a clock that has stepped back.
     shard.keepSince(slot, this.#out, CHARGED_AT, tables.idleMs(quota));
+    // More than a lowered limit or burst allows may be used: that takes longer to be gone than any full counter.
+    if (this.#out[ALLOWED] === 0) shard.keepAtLeast(slot, now, this.#out, RESET_AFTER);
   }
 
   /** Decides the first charge of a subject. A denial leaves nothing behind. */
@@ -278,7 +280,7 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
       return trials.map(({ decision }) => decision);
     }
     for (const trial of trials.toReversed()) this.#undo(trial, now);
-    for (const trial of trials) this.#keepCorrection(trial, trials);
+    for (const trial of trials) this.#keepCorrection(trial, trials, now);
     return trials.map((trial) =>
       trial.decision.allowed
         ? this.#measured(trial, now)
@@ -347,7 +349,11 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
    * A counter that denied may have corrected its times all the same: a clock that jumped must not lock it for good. One
    * that several charges of the group share was not only corrected, but charged on trial.
    */
-  #keepCorrection({ counter, offset, receipt }: Trial, trials: readonly Trial[]): void {
+  #keepCorrection(
+    { counter, offset, receipt, decision }: Trial,
+    trials: readonly Trial[],
+    now: number,
+  ): void {
     const alone = trials.every((other) => other.counter === counter || other.offset !== offset);
     if (receipt !== undefined || !alone) return;
     const { counters } = this.#tablesOf(counter.policy);
@@ -358,6 +364,7 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     const { columns } = shard;
     const to = columns.registersAt(slot);
     for (let i = 0; i < counters.width; i++) columns.records[to + i] = this.#scratch[offset + i]!;
+    if (shard.expiry(slot) < now + decision.resetAfterMs) shard.keepFor(slot, now, decision.resetAfterMs);
   }
 
   /** Registers were stepped on a copy; only a log has to give back what it took. */

@@ -95,6 +95,14 @@ export class Shard {
     if (expiry < this.nextExpiry) this.nextExpiry = expiry;
   }
 
+  /** Puts an entry's expiry off to `delays[at]` from `now`, where it would come earlier. */
+  keepAtLeast(slot: number, now: number, delays: Float64Array, at: number): void {
+    const { records } = this.columns;
+    const place = this.columns.expiryAt(slot);
+    const needed = now + delays[at]!;
+    if (records[place]! < needed) records[place] = needed;
+  }
+
   expiry(slot: number): number {
     const { columns } = this;
     return columns.records[columns.expiryAt(slot)]!;

@@ -355,3 +355,33 @@ describe('a limiter that was closed', () => {
     expect(() => limiter.tryAcquireSync('a')).toThrow('RL_CLOSED');
   });
 });
+
+describe('refunds of a token bucket', () => {
+  it('mint nothing where several overlap', async () => {
+    const limiter = build('token-bucket', (b) => b.limit(1).window('1s').burst(10));
+    const a = await limiter.consume('x', { cost: 5 });
+    const b = await limiter.consume('x', { cost: 5 });
+    await limiter.refund(a);
+    clock.advance(5_000);
+    // By now b has drained, and only this is in the bucket.
+    await limiter.consume('x', { cost: 5 });
+    await limiter.refund(b);
+    expect((await limiter.peek('x')).remaining).toBe(5);
+  });
+});
+
+describe('a counter that uses more than a lowered limit allows', () => {
+  it('is kept until that has drained, while it is asked for', async () => {
+    const limiter = build('token-bucket', (b) => b.limit(10).window('1s').burst(10));
+    await limiter.consume('x', { cost: 10 });
+    await limiter.update({ limit: 1, burst: 1 });
+    // 10 units drain at 1 a second: a call of 1 fits after 10 seconds, though a full bucket drains in one.
+    expect((await limiter.consume('x')).retryAfterMs).toBe(10_000);
+    for (let second = 1; second < 10; second++) {
+      clock.advance(1_000);
+      expect([second, await limiter.tryAcquire('x')]).toEqual([second, false]);
+    }
+    clock.advance(1_000);
+    expect(await limiter.tryAcquire('x')).toBe(true);
+  });
+});
