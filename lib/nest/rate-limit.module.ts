@@ -69,18 +69,22 @@ const PROVIDERS: readonly Provider[] = [
   {
     provide: ENGINE,
     inject: [RATE_LIMIT_OPTIONS, REPORT],
-    useFactory: (options: CompletedOptions, report: DiagnosticSink) => {
-      const { driver, memory, hashKeys, enabled, clock } = options;
+    useFactory: async (options: CompletedOptions, report: DiagnosticSink) => {
+      const { redis, prefix, driver, memory, hashKeys, enabled, clock } = options;
       const given = {
+        ...(redis !== undefined && { redis }),
+        ...(prefix !== undefined && { prefix }),
         ...(driver !== undefined && { driver }),
         ...(memory !== undefined && { memory }),
         ...(hashKeys !== undefined && { hashKeys }),
         ...(clock !== undefined && { clock }),
       };
-      const parts = engineParts({ ...given, enabled }, report);
-      for (const [name, policy] of Object.entries(options.policies ?? {})) {
-        parts.registry.define(name, policy, `policies.${name}`);
-      }
+      const parts = engineParts({ ...given, enabled }, report, (registry) => {
+        for (const [name, policy] of Object.entries(options.policies ?? {})) {
+          registry.define(name, policy, `policies.${name}`);
+        }
+      });
+      await parts.driver.started;
       return parts;
     },
   },
@@ -162,9 +166,6 @@ export class RateLimitModule
     super();
     this.#moduleRef = moduleRef;
     this.#config = config;
-    for (const name of options.withoutEffect) {
-      report({ code: 'RL_OPTION_HAS_NO_EFFECT', message: `${name} has no effect with the memory driver` });
-    }
     this.#compile();
     // Every class is known by now, and no route has been made yet: what is added here comes before the
     // application's own global guards, which an APP_GUARD of an imported module would not.

@@ -11,6 +11,7 @@ import {
   type Quota,
   type Receipt,
 } from '../../core/algorithm.js';
+import { blockedDecision } from '../../core/blocked-decision.js';
 import { monotonicClock, type Clock } from '../../core/clock.js';
 import type {
   Charge,
@@ -302,7 +303,7 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     else algorithm.step(this.#scratch, offset, quota, now, cost, this.#out);
     const outcome = this.#outcome(quota, cost);
     const blockedMs = this.#blockedMs(policy.name, subject, now);
-    const decision = blockedMs > 0 ? blocked(outcome, blockedMs) : outcome;
+    const decision = blockedMs > 0 ? blockedDecision(outcome, blockedMs) : outcome;
     trials.push({ counter, cost, offset, log, blockedMs, receipt: outcome.receipt, decision });
   }
 
@@ -390,7 +391,7 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
   #afterDenial({ policy, subject }: Counter, denial: Decision, now: number, blockedMs = 0): Decision {
     if (policy.blockMs === 0 || policy.mode === 'shadow' || blockedMs > 0) return denial;
     this.#startBlock(policy.name, subject, now, policy.blockMs);
-    return blocked(denial, policy.blockMs);
+    return blockedDecision(denial, policy.blockMs);
   }
 
   #outcome(quota: Quota, cost: number): Decision {
@@ -515,16 +516,4 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     this.#tables.push(tables.counters);
     return tables;
   }
-}
-
-function blocked(decision: Decision, blockedMs: number): Decision {
-  return {
-    ...decision,
-    allowed: false,
-    remaining: 0,
-    retryAfterMs: Math.max(decision.retryAfterMs, blockedMs),
-    resetAfterMs: Math.max(decision.resetAfterMs, blockedMs),
-    delayMs: 0,
-    receipt: undefined,
-  };
 }
