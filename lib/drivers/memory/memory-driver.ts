@@ -228,10 +228,8 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
    */
   #take(tables: PolicyTables, quota: Quota, subject: string, cost: number): void {
     const { algorithm, counters } = tables;
-    const key = this.#key;
-    key.set(subject);
-    const shard = counters.shard(key.hash);
-    const slot = shard.find(subject, key);
+    const slot = counters.find(subject, this.#key);
+    const { shard } = counters;
     if (slot < 0) return this.#takeFirst(tables, shard, quota, subject, cost);
     const now = this.#time.now;
     const { columns } = shard;
@@ -320,9 +318,8 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
   #load(counters: SubjectTable, subject: string, now: number, offset: number): EntryRing | undefined {
     const { width } = counters;
     this.#scratch.fill(0, offset, offset + width);
-    this.#key.set(subject);
-    const shard = counters.shard(this.#key.hash);
-    const slot = shard.find(subject, this.#key);
+    const slot = counters.find(subject, this.#key);
+    const { shard } = counters;
     const { columns } = shard;
     if (slot < 0 || columns.hasExpired(slot, now)) return undefined;
     const from = columns.registersAt(slot);
@@ -333,10 +330,9 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
   #commit({ counter, offset, log, receipt }: Trial): void {
     const tables = this.#tablesOf(counter.policy);
     const { width } = tables.counters;
-    this.#key.set(counter.subject);
-    const shard = tables.counters.shard(this.#key.hash);
     const idleMs = tables.idleMs(counter.quota);
-    let slot = shard.find(counter.subject, this.#key);
+    let slot = tables.counters.find(counter.subject, this.#key);
+    const { shard } = tables.counters;
     if (slot < 0) slot = this.#insert(shard, counter.subject, receipt!.chargedAt, idleMs, log);
     const { columns } = shard;
     const to = columns.registersAt(slot);
@@ -357,9 +353,8 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     const alone = trials.every((other) => other.counter === counter || other.offset !== offset);
     if (receipt !== undefined || !alone) return;
     const { counters } = this.#tablesOf(counter.policy);
-    this.#key.set(counter.subject);
-    const shard = counters.shard(this.#key.hash);
-    const slot = shard.find(counter.subject, this.#key);
+    const slot = counters.find(counter.subject, this.#key);
+    const { shard } = counters;
     if (slot < 0) return;
     const { columns } = shard;
     const to = columns.registersAt(slot);
@@ -419,9 +414,8 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
     const tables = this.#policies.get(policy.name);
     if (tables === undefined || tables.algorithm.name !== policy.algorithm) return;
     const { algorithm, counters } = tables;
-    this.#key.set(subject);
-    const shard = counters.shard(this.#key.hash);
-    const slot = shard.find(subject, this.#key);
+    const slot = counters.find(subject, this.#key);
+    const { shard } = counters;
     const { columns } = shard;
     const now = this.#now();
     if (slot < 0 || columns.hasExpired(slot, now)) return;
@@ -433,9 +427,8 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
   #blockedMs(policy: string, subject: string, now: number): number {
     const blocks = this.#blocks.get(policy);
     if (blocks === undefined) return 0;
-    this.#key.set(subject);
-    const shard = blocks.shard(this.#key.hash);
-    const slot = shard.find(subject, this.#key);
+    const slot = blocks.find(subject, this.#key);
+    const { shard } = blocks;
     return slot < 0 ? 0 : Math.max(0, shard.expiry(slot) - now);
   }
 
@@ -447,9 +440,8 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
       this.#blockMade = true;
       this.#tables.push(blocks);
     }
-    this.#key.set(subject);
-    const shard = blocks.shard(this.#key.hash);
-    const slot = shard.find(subject, this.#key);
+    const slot = blocks.find(subject, this.#key);
+    const { shard } = blocks;
     if (slot < 0) this.#insert(shard, subject, now, durationMs);
     else shard.keepFor(slot, now, durationMs);
     this.#tellOfEvicted();
@@ -457,9 +449,8 @@ export class MemoryDriver implements Driver, SynchronousDriver, SweptStore {
 
   #remove(table: SubjectTable | undefined, subject: string): void {
     if (table === undefined) return;
-    this.#key.set(subject);
-    const shard = table.shard(this.#key.hash);
-    const slot = shard.find(subject, this.#key);
+    const slot = table.find(subject, this.#key);
+    const { shard } = table;
     if (slot < 0) return;
     shard.remove(slot);
     this.#keys--;
