@@ -1,5 +1,6 @@
 import { outsideAnyCall } from '../../core/async-context.js';
 import type { Clock } from '../../core/clock.js';
+import { RateLimitError } from '../../core/errors.js';
 
 /** After so many uses the clock is read again, so that a spin inside one event-loop turn ends. */
 const USES_PER_READ = 50;
@@ -47,9 +48,13 @@ export class CoarseClock {
     outsideAnyCall(this.#watchTurn);
   }
 
-  /** Brings the reading up to date, exactly. */
+  /**
+   * Brings the reading up to date, exactly.
+   * @throws RateLimitError with `RL_INVALID_CLOCK`: no comparison with such a time would deny anything
+   */
   refresh(): void {
     const now = Math.floor(this.#clock.now());
+    if (!Number.isFinite(now)) throw notATime(now);
     if (now !== this.reading.now) this.reading.now = now;
   }
 
@@ -61,4 +66,8 @@ export class CoarseClock {
     this.#turnWatched = false;
     this.#usesLeft = 0;
   };
+}
+
+function notATime(now: unknown): RateLimitError {
+  return new RateLimitError('RL_INVALID_CLOCK', `the clock's now() gave ${String(now)}, not milliseconds`);
 }
