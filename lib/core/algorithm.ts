@@ -36,6 +36,8 @@ export interface Receipt {
   readonly chargedAt: number;
   /** What the algorithm wrote to {@link MARK}. */
   readonly mark: number;
+  /** The driver's own: orders a store's charges, so that what a reset has forgotten is not given back. */
+  readonly serial?: number;
 }
 
 interface AlgorithmBase {

@@ -1,7 +1,7 @@
 import type { Decision } from './driver.js';
 
-/** What a decision becomes for a subject that is blocked for `blockedMs`. */
-export function blockedDecision(decision: Decision, blockedMs: number): Decision {
+/** The denial of a subject that is blocked for so long. */
+export function blockedFor(decision: Decision, blockedMs: number): Decision {
   return {
     ...decision,
     allowed: false,

@@ -70,7 +70,8 @@ export class BoundLimiter implements Limiter {
   tryAcquireSync(subject: string = GLOBAL_SUBJECT, cost?: number): boolean {
     const policy = this.#slot.current;
     const fast = this.#limiter.directSide;
-    if (fast === undefined || subject === '') return this.#trySync(subject, cost);
+    if (fast === undefined || typeof subject !== 'string' || subject.length === 0)
+      return this.#trySync(subject, cost);
     const units = cost ?? (typeof policy.cost === 'number' ? policy.cost : 1);
     if (!Number.isSafeInteger(units) || units < 1) requireCost(policy.name, units);
     return fast.tryTake(policy, policy, boundSubject(subject), units) || policy.mode === 'shadow';

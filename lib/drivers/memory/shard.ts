@@ -37,6 +37,8 @@ export class Shard {
   #disturbed = false;
   /** No entry expires before this time. */
   nextExpiry = Infinity;
+  /** Counts what may have given an entry of {@link columns} another slot. Of 31 bits, so that it is never boxed. */
+  moves = 0;
   /** Keyed hashing is on: keys were built to collide. */
   get hardened(): boolean {
     return this.#secret !== undefined;
@@ -74,6 +76,7 @@ export class Shard {
   }
 
   remove(slot: number): void {
+    this.#moved();
     this.columns.remove(slot);
     // What closed the gap may have passed the sweep that is under way, unseen.
     if (this.#sweeping) this.#disturbed = true;
@@ -127,6 +130,7 @@ export class Shard {
         slot++;
       } else if (columns.hasExpired(slot, now)) {
         // What moves back into the gap is looked at next.
+        this.#moved();
         columns.remove(slot);
       } else {
         this.#noteExpiry(slot);
@@ -181,7 +185,12 @@ export class Shard {
     if (this.#old !== undefined) this.#move(Infinity);
   }
 
+  #moved(): void {
+    this.moves = (this.moves + 1) & 0x3fff_ffff;
+  }
+
   #resize(capacity: number): void {
+    this.#moved();
     this.#old = this.columns;
     this.#oldSecret = this.#secret;
     this.#cursor = 0;
@@ -202,6 +211,7 @@ export class Shard {
     this.#old = this.columns;
     this.#cursor = 0;
     this.#secret = { k0: randomWord(), k1: randomWord() };
+    this.#moved();
     this.columns = new Columns(this.#grown(), this.#width, this.#withLogs);
     this.#move(MOVE_PER_INSERT);
   }

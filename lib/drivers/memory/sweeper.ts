@@ -26,6 +26,7 @@ export class Sweep {
     this.#store = store;
     this.#now = now;
     this.#tables = [...store.tables];
+    for (const table of this.#tables) table.forgetRecent();
   }
 
   /** Looks at about `budget` slots; true when everything has been looked at. */

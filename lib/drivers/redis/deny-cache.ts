@@ -6,7 +6,7 @@ import {
   RETRY_AFTER,
   type Quota,
 } from '../../core/algorithm.js';
-import { blockedDecision } from '../../core/blocked-decision.js';
+import { blockedFor } from '../../core/blocked-decision.js';
 import type { Charge, Decision } from '../../core/driver.js';
 import type { Policy } from '../../core/policy.js';
 import type { DenialState, Sent } from './operations.js';
@@ -94,7 +94,7 @@ export class DenyCache {
         ? agedDenial(decision, cost === entry.cost, elapsed)
         : this.#step(entry, state.registers, state.now + elapsed, quota, cost);
     if (outcome === undefined || (outcome.allowed && blockedMs <= 0)) return undefined;
-    return blockedMs > 0 ? blockedDecision(outcome, blockedMs) : outcome;
+    return blockedMs > 0 ? blockedFor(outcome, blockedMs) : outcome;
   }
 
   #step(

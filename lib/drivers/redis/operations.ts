@@ -1,7 +1,7 @@
 import type { Receipt } from '../../core/algorithm.js';
 import type { Charge, Counter, Decision } from '../../core/driver.js';
 import type { Batch } from './batch.js';
-import { OPERATION, RESULT } from './protocol.js';
+import { NONE, OPERATION, RESULT } from './protocol.js';
 import type { ReplyReader } from './reply-reader.js';
 
 /** When and how a command went out. */
@@ -39,19 +39,8 @@ export interface DecidedGroup {
   readonly sent: Sent;
 }
 
-interface Answered {
-  readonly decision: Decision;
-  readonly denial: DenialState | undefined;
-}
-
-/** Reads the answer to one charge. */
-function readAnswer(
-  reply: ReplyReader,
-  { policy, quota }: Counter,
-  cost: number,
-  now: number,
-  taken: boolean,
-): Answered {
+/** Reads the answer to one charge, or to a look. `serial` is that of a charge that was taken. */
+function readAnswer(reply: ReplyReader, { quota }: Counter, cost: number, serial?: number) {
   const allowed = reply.next() === 1;
   const remaining = reply.next();
   const retryAfterMs = reply.next();
@@ -61,7 +50,9 @@ function readAnswer(
   const mark = reply.next();
   const blockedMs = reply.next();
   const receipt: Receipt | undefined =
-    taken && allowed ? { cost, limit: quota.limit, windowMs: quota.windowMs, chargedAt, mark } : undefined;
+    serial !== undefined && allowed
+      ? { cost, limit: quota.limit, windowMs: quota.windowMs, chargedAt, mark, serial }
+      : undefined;
   const decision: Decision = {
     allowed,
     remaining,
@@ -71,14 +62,16 @@ function readAnswer(
     servedBy: 'redis',
     receipt,
   };
-  if (allowed || cost === 0) return { decision, denial: undefined };
+  return { decision, blockedMs };
+}
+
+/** Reads the state that comes with a denial. */
+function readState(reply: ReplyReader, { policy }: Counter): Float64Array | undefined {
   const { arithmetic } = policy;
-  let registers: Float64Array | undefined;
-  if (arithmetic.shape === 'registers') {
-    registers = new Float64Array(arithmetic.registers.length);
-    for (let i = 0; i < registers.length; i++) registers[i] = reply.next();
-  }
-  return { decision, denial: { now, blockedMs, registers } };
+  if (arithmetic.shape === 'log') return undefined;
+  const registers = new Float64Array(arithmetic.registers.length);
+  for (let i = 0; i < registers.length; i++) registers[i] = reply.next();
+  return registers;
 }
 
 /** Charges that are decided together. */
@@ -111,12 +104,13 @@ export class DecideOperation implements Operation<DecidedGroup> {
 
   read(reply: ReplyReader, sent: Sent, now: number): DecidedGroup {
     const passed = reply.result() === RESULT.done;
+    const serial = reply.next();
     const decisions: Decision[] = [];
     const denials: (DenialState | undefined)[] = [];
     for (const charge of this.#charges) {
-      const { decision, denial } = readAnswer(reply, charge, charge.cost, now, passed);
+      const { decision, blockedMs } = readAnswer(reply, charge, charge.cost, passed ? serial : undefined);
       decisions.push(decision);
-      denials.push(denial);
+      denials.push(decision.allowed ? undefined : { now, blockedMs, registers: readState(reply, charge) });
     }
     return { passed, decisions, denials, sent };
   }
@@ -143,10 +137,9 @@ export class PeekOperation extends CounterOperation<Decision> {
     batch.putQuota(this.counter);
   }
 
-  read(reply: ReplyReader, _sent: Sent, now: number): Decision {
+  read(reply: ReplyReader): Decision {
     reply.result();
-    // The state does not come with it: nobody is denied by a look.
-    return readAnswer(reply, this.counter, 0, now, false).decision;
+    return readAnswer(reply, this.counter, 1).decision;
   }
 }
 
@@ -183,11 +176,11 @@ export class RefundOperation extends ChangeOperation {
   }
 
   write(batch: Batch): void {
-    const { cost, limit, windowMs, chargedAt, mark } = this.receipt;
+    const { cost, limit, windowMs, chargedAt, mark, serial = NONE } = this.receipt;
     this.begin(batch, OPERATION.refund);
     batch.putQuota(this.counter);
     this.putAnnounce(batch);
-    for (const number of [cost, limit, windowMs, chargedAt, mark]) batch.put(number);
+    for (const number of [cost, limit, windowMs, chargedAt, mark, serial]) batch.put(number);
   }
 }
 

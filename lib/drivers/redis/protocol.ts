@@ -5,11 +5,11 @@
 
 /** What is asked for, one after another, in a batch. */
 export const OPERATION = {
-  /** count, then for each charge: key, quota, cost, blockMs, shadow */
+  /** count, then for each charge: key, quota, cost, blockMs, shadow. Replies the charges' serial first. */
   decide: 1,
   /** key, quota */
   peek: 2,
-  /** key, quota, announce, cost, limit, windowMs, chargedAt, mark */
+  /** key, quota, announce, cost, limit, windowMs, chargedAt, mark, serial */
   refund: 3,
   /** key, quota, announce, cost */
   giveBack: 4,

@@ -1,6 +1,6 @@
 import { ALGORITHMS } from '../../algorithms/index.js';
 import type { Receipt } from '../../core/algorithm.js';
-import type { Clock } from '../../core/clock.js';
+import { wholeTime, type Clock } from '../../core/clock.js';
 import type { Charge, Counter, Decision, Driver, DriverStatus } from '../../core/driver.js';
 import { RateLimitError } from '../../core/errors.js';
 import { keyPrefixOf, parseRedisSource, type RedisSource } from '../../core/redis-source.js';
@@ -196,7 +196,7 @@ export class RedisDriver implements Driver {
   }
 
   #now(): number {
-    return this.#clock === undefined ? performance.now() : Math.floor(this.#clock.now());
+    return this.#clock === undefined ? performance.now() : wholeTime(this.#clock);
   }
 }
 

@@ -1,5 +1,5 @@
 import { outsideAnyCall } from '../../core/async-context.js';
-import type { Clock } from '../../core/clock.js';
+import { wholeTime, type Clock } from '../../core/clock.js';
 import { RateLimitError } from '../../core/errors.js';
 import { hashTag, type StorageKeys } from '../../core/storage-key.js';
 import { Batch } from './batch.js';
@@ -151,7 +151,7 @@ export class TurnBatcher {
     const { connection, clock, channel, timeoutMs } = this.#options;
     const serverTime = this.serverTimeOf(slot);
     const sentAt = performance.now();
-    const held = clock && Math.floor(clock.now());
+    const held = clock && wholeTime(clock);
     const sent: Sent = { at: held ?? sentAt, number: ++this.#sentCommands };
     const reply = new ReplyReader(
       await connection.run(batch.pack(serverTime.latestAt(sentAt + timeoutMs), held), channel),

@@ -76,6 +76,8 @@ local notAfter, now = input[1], input[2]
 local held = now ~= ${NONE}
 local time = call('TIME')
 local serverTime = time[1] * 1000 + floor(time[2] / 1000)
+-- Orders charges and resets: in microseconds, and one more after each reset of this batch.
+local serial = time[1] * 1000000 + time[2]
 if not held then now = serverTime end
 if notAfter ~= ${NONE} and serverTime > notAfter then
   return struct.pack('<dd', serverTime, ${BATCH.late})
@@ -83,11 +85,11 @@ end
 `;
 
 /**
- * A log on a list: total and expiry first, then a time and a cost for each entry. Reads are kept, writes are held back
+ * A log on a list: total, expiry and the serial it was made with first, then a time and a cost for each entry. Reads are kept, writes are held back
  * until \`flush\`, so that a trial can be taken back and a broken key elsewhere in the group finds nothing changed.
  */
 const LOG = `
-local HEADER, CHUNK = 2, 32
+local HEADER, CHUNK = 3, 32
 
 local Log = {}
 Log.__index = Log
@@ -103,8 +105,8 @@ local function openLog(key)
   if not log.exists then return log end
   local last = length <= HEADER + 2 * CHUNK and -1 or HEADER - 1
   local head = call('LRANGE', key, 0, last)
-  log.total, log.expiry = tonumber(head[1]), tonumber(head[2])
-  if not log.total or not log.expiry then return nil end
+  log.total, log.expiry, log.since = tonumber(head[1]), tonumber(head[2]), tonumber(head[3])
+  if not log.total or not log.expiry or not log.since then return nil end
   if last == -1 and not log:keep(0, head, HEADER) then return nil end
   return log
 end
@@ -197,7 +199,7 @@ function Log:flush()
     return
   end
   if not self.exists then
-    call('RPUSH', key, self.total, self.expiry)
+    call('RPUSH', key, self.total, self.expiry, self.since)
   elseif first >= stored then
     -- Nothing that was stored is left.
     call('LTRIM', key, 0, HEADER - 1)
@@ -208,6 +210,7 @@ function Log:flush()
   if self.exists then
     call('LSET', key, 0, self.total)
     call('LSET', key, 1, self.expiry)
+    call('LSET', key, 2, self.since)
   end
   for entry in pairs(self.amended) do
     if entry >= first then
@@ -245,18 +248,49 @@ end
 -- What is at each key: read once, written once, at the end. KEYS are a counter and its block in turn.
 local counters = #KEYS / 2
 local states, shapes, exists, expiries, dirty, touched, order = {}, {}, {}, {}, {}, {}, {}
-local blocks = {}
+-- By key: the serial that a counter was made with in this batch; since when and for how long its subject is blocked.
+local made = {}
+local blocks, blockDurations = {}, {}
 do
   local keys = {}
   for from = 1, counters, 1000 do
     local count = min(1000, counters - from + 1)
     for i = 1, count do keys[i] = KEYS[2 * (from + i - 1)] end
     local found = call('MGET', unpack(keys, 1, count))
-    for i = 1, count do blocks[from + i - 1] = found[i] and tonumber(found[i]) or 0 end
+    for i = 1, count do
+      local k, block = from + i - 1, found[i]
+      blocks[k] = 0
+      if block then
+        local blockedUntil, duration = string.match(block, '^(%d+) (%d+)$')
+        if duration then blocks[k], blockDurations[k] = tonumber(blockedUntil), tonumber(duration) end
+      end
+    end
   end
 end
 
+-- The value is two numbers, which Redis makes into text.
+local function setBlock(k, duration)
+  local key, blockedUntil = KEYS[2 * k], now + duration
+  blocks[k], blockDurations[k] = blockedUntil, duration
+  call('SET', key, blockedUntil)
+  call('APPEND', key, ' ')
+  call('APPEND', key, duration)
+  if held then
+    call('PEXPIRE', key, duration + ${HELD_CLOCK_GRACE_MS})
+  else
+    call('PEXPIREAT', key, blockedUntil)
+  end
+end
+
+local function forgetBlock(k)
+  blocks[k] = 0
+  call('UNLINK', KEYS[2 * k])
+end
+
 local function blockedMs(k)
+  if blocks[k] == 0 then return 0 end
+  -- Made by a clock that was far ahead: it begins now, or it would never end.
+  if blocks[k] - blockDurations[k] > now + MAX_CLOCK_LEAD_MS then setBlock(k, blockDurations[k]) end
   return max(0, blocks[k] - now)
 end
 
@@ -274,6 +308,7 @@ local function load(k, quota)
       state = openLog(key)
     end
     exists[k] = state.exists
+    expiries[k] = state.expiry
   else
     local names = algorithm.names
     local fields = try('HMGET', key, unpack(names))
@@ -292,9 +327,12 @@ local function load(k, quota)
         state[i] = 0
       end
     end
-    if found and held and (tonumber(fields[width + 1] or '') or now) <= now then
-      for i = 1, width do state[i] = 0 end
-      found = false
+    if found and held then
+      expiries[k] = tonumber(fields[width + 1] or '') or now
+      if expiries[k] <= now then
+        for i = 1, width do state[i] = 0 end
+        found = false
+      end
     end
     exists[k] = found
   end
@@ -346,26 +384,18 @@ local function keepUntil(k, expiry)
   touched[k] = true
 end
 
+-- Until when a key is kept that exists.
+local function keptUntil(k)
+  if expiries[k] then return expiries[k] end
+  local left = call('PTTL', KEYS[2 * k - 1])
+  return left < 0 and 0 or serverTime + left
+end
+
 -- A denial writes no more than what it corrected. Its key is kept at least until the whole quota is back.
 local function keepDenied(k, quota, chargedAt, resetAfter)
   if not exists[k] then return end
   if changed(k) then dirty[k] = true end
   keepUntil(k, max(chargedAt + quota.idleMs, now + resetAfter))
-end
-
-local function setBlock(k, durationMs)
-  local blockedUntil = now + durationMs
-  blocks[k] = blockedUntil
-  if held then
-    call('SET', KEYS[2 * k], blockedUntil, 'PX', durationMs + ${HELD_CLOCK_GRACE_MS})
-  else
-    call('SET', KEYS[2 * k], blockedUntil, 'PXAT', blockedUntil)
-  end
-end
-
-local function forgetBlock(k)
-  blocks[k] = 0
-  call('UNLINK', KEYS[2 * k])
 end
 
 local function broken(k)
@@ -404,13 +434,64 @@ local function answerDenied(k, remaining, retryAfter, resetAfter, chargedAt, mar
 end
 
 -- Starts the policy's own block where this denial is its own; returns for how long the subject is blocked.
-local function blockAfterDenial(k, blocked, durationMs, shadow)
-  if blocked > 0 or shadow == 1 or durationMs == 0 then return blocked end
-  setBlock(k, durationMs)
-  return durationMs
+local function blockAfterDenial(k, blocked, duration, shadow)
+  if blocked > 0 or shadow == 1 or duration == 0 then return blocked end
+  setBlock(k, duration)
+  return duration
 end
 
-local trial, uses = {}, {}
+local trial, uses, totals = {}, {}, {}
+
+-- What is left at a key without a charge, and until when all is back.
+local function measure(k, quota)
+  local _, remaining, _, resetAfter = quota.algorithm.step(states[k], quota, now, 0)
+  return remaining, resetAfter
+end
+
+-- When all that a group takes of one counter would be admitted: the state holds none of it.
+local function retryAfterAll(k, quota, total, otherwise)
+  save(k)
+  local allowed, _, retryAfter = quota.algorithm.step(states[k], quota, now, total)
+  restore(k)
+  return allowed and otherwise or retryAfter
+end
+
+-- Tries each charge on what those before it left: the outcome, whether it passes, for how long its subject is blocked,
+-- whether the arithmetic alone would admit it, and what the group takes of its counter up to it.
+local TRIAL = 10
+
+local function try_all(first, count)
+  local passes = true
+  for j = 0, count - 1 do
+    local c, t = first + 5 * j, TRIAL * j
+    local k, quota, cost = input[c], quotas[input[c + 1]], input[c + 2]
+    if uses[k] == 0 then save(k) end
+    uses[k] = uses[k] + 1
+    totals[k] = totals[k] + cost
+    local blocked = blockedMs(k)
+    local allowed
+    allowed, trial[t + 2], trial[t + 3], trial[t + 4], trial[t + 5], trial[t + 6], trial[t + 7] =
+      quota.algorithm.step(states[k], quota, now, cost)
+    trial[t + 1] = allowed and blocked == 0
+    trial[t + 8] = blocked
+    trial[t + 9] = allowed
+    trial[t + 10] = totals[k]
+    if not trial[t + 1] and input[c + 4] == 0 then passes = false end
+  end
+  return passes
+end
+
+local function takeBack(first, count)
+  for j = 0, count - 1 do
+    local c, t = first + 5 * j, TRIAL * j
+    local k = input[c]
+    if trial[t + 9] or uses[k] > 1 then
+      restore(k)
+    else
+      keepDenied(k, quotas[input[c + 1]], trial[t + 6], trial[t + 4])
+    end
+  end
+end
 
 local function decide(count)
   local first = at
@@ -418,59 +499,42 @@ local function decide(count)
   for j = 0, count - 1 do
     local k = input[first + 5 * j]
     if not load(k, quotas[input[first + 5 * j + 1]]) then return broken(k) end
-    uses[k] = 0
+    uses[k], totals[k] = 0, 0
   end
 
-  local passes = true
-  for j = 0, count - 1 do
-    local c, t = first + 5 * j, 8 * j
-    local k, quota = input[c], quotas[input[c + 1]]
-    if uses[k] == 0 then save(k) end
-    uses[k] = uses[k] + 1
-    local blocked = blockedMs(k)
-    local allowed
-    allowed, trial[t + 2], trial[t + 3], trial[t + 4], trial[t + 5], trial[t + 6], trial[t + 7] =
-      quota.algorithm.step(states[k], quota, now, input[c + 2])
-    trial[t + 1] = allowed and blocked == 0
-    trial[t + 8] = blocked
-    if not trial[t + 1] and input[c + 4] == 0 then passes = false end
-  end
-
+  local passes = try_all(first, count)
   out[w + 1] = passes and ${RESULT.done} or ${RESULT.denied}
-  w = w + 1
-
-  if not passes then
-    for j = 0, count - 1 do
-      local c, t = first + 5 * j, 8 * j
-      local k = input[c]
-      if trial[t + 1] or trial[t + 8] > 0 or uses[k] > 1 then
-        restore(k)
-      else
-        keepDenied(k, quotas[input[c + 1]], trial[t + 6], trial[t + 4])
-      end
-    end
-  end
+  out[w + 2] = serial
+  w = w + 2
+  if not passes then takeBack(first, count) end
 
   for j = 0, count - 1 do
-    local c, t = first + 5 * j, 8 * j
-    local k, quota = input[c], quotas[input[c + 1]]
-    if not trial[t + 1] then
-      local blocked = trial[t + 8]
-      if not passes then
-        blocked = blockAfterDenial(k, blocked, input[c + 3], input[c + 4])
-      elseif blocked > 0 then
-        restore(k)
-      else
-        keepDenied(k, quota, trial[t + 6], trial[t + 4])
-      end
-      answerDenied(k, trial[t + 2], trial[t + 3], trial[t + 4], trial[t + 6], trial[t + 7], blocked)
-    elseif passes then
-      dirty[k], exists[k] = true, true
+    local c, t = first + 5 * j, TRIAL * j
+    local k, quota, cost = input[c], quotas[input[c + 1]], input[c + 2]
+    local remaining, retryAfter, resetAfter = trial[t + 2], trial[t + 3], trial[t + 4]
+    local blocked = trial[t + 8]
+    if trial[t + 1] and passes then
+      if not exists[k] then exists[k], made[k] = true, serial end
+      dirty[k] = true
       keepUntil(k, trial[t + 6] + quota.idleMs)
-      answer(true, trial[t + 2], 0, trial[t + 4], trial[t + 5], trial[t + 6], trial[t + 7], 0)
-    else
-      local _, remaining, _, resetAfter = quota.algorithm.step(states[k], quota, now, 0)
       answer(true, remaining, 0, resetAfter, trial[t + 5], trial[t + 6], trial[t + 7], 0)
+    elseif trial[t + 9] then
+      -- Admitted in itself: kept out by others of the group, or by a block.
+      if passes then restore(k) end
+      remaining, resetAfter = measure(k, quota)
+      if blocked > 0 then
+        answerDenied(k, remaining, 0, resetAfter, trial[t + 6], trial[t + 7], blocked)
+      else
+        answer(true, remaining, 0, resetAfter, trial[t + 5], trial[t + 6], trial[t + 7], 0)
+      end
+    else
+      if passes then
+        keepDenied(k, quota, trial[t + 6], resetAfter)
+      else
+        if trial[t + 10] ~= cost then retryAfter = retryAfterAll(k, quota, trial[t + 10], retryAfter) end
+        blocked = blockAfterDenial(k, blocked, input[c + 3], input[c + 4])
+      end
+      answerDenied(k, remaining, retryAfter, resetAfter, trial[t + 6], trial[t + 7], blocked)
     end
   end
 end
@@ -479,26 +543,24 @@ local function peek()
   local k, quota = input[at], quotas[input[at + 1]]
   at = at + 2
   if not load(k, quota) then return broken(k) end
-  local step = quota.algorithm.step
   local blocked = blockedMs(k)
   save(k)
-  local allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark = step(states[k], quota, now, 1)
+  local allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark =
+    quota.algorithm.step(states[k], quota, now, 1)
   restore(k)
+  if allowed then
+    save(k)
+    remaining, resetAfter = measure(k, quota)
+    restore(k)
+  end
+  -- A lowered limit takes longer to be gone than the counter was to be kept.
+  if exists[k] and keptUntil(k) < now + resetAfter then keepUntil(k, now + resetAfter) end
   out[w + 1] = ${RESULT.done}
   w = w + 1
-  if not allowed then
-    if blocked > 0 then
-      remaining, retryAfter, resetAfter = 0, max(retryAfter, blocked), max(resetAfter, blocked)
-    end
-    return answer(false, remaining, retryAfter, resetAfter, 0, chargedAt, mark, blocked)
-  end
-  save(k)
-  local _, left, _, untilFull = step(states[k], quota, now, 0)
-  restore(k)
   if blocked > 0 then
-    answer(false, 0, blocked, max(untilFull, resetAfter, blocked), 0, chargedAt, mark, blocked)
+    answer(false, 0, max(retryAfter, blocked), max(resetAfter, blocked), 0, chargedAt, mark, blocked)
   else
-    answer(true, left, 0, untilFull, delay, chargedAt, mark, 0)
+    answer(allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark, 0)
   end
 end
 
@@ -509,9 +571,17 @@ local function done(k, announce)
   if announce == 1 then try('PUBLISH', ARGV[2], KEYS[2 * k - 1]) end
 end
 
+-- The serial that a counter was made with: charges before that were of another, which a reset has forgotten.
+local function since(k)
+  if made[k] or not exists[k] then return made[k] or 0 end
+  if shapes[k].isLog then return states[k].since end
+  return tonumber(call('HGET', KEYS[2 * k - 1], 'since') or '') or 0
+end
+
 local function refund(k, quota, announce, cost, receipt)
   if not load(k, quota) then return broken(k) end
-  if exists[k] then
+  local forgotten = receipt ~= nil and receipt.serial ~= ${NONE} and receipt.serial < since(k)
+  if exists[k] and not forgotten then
     quota.algorithm.refund(states[k], quota, now, cost, receipt)
     dirty[k] = true
   end
@@ -526,8 +596,9 @@ local function reset(k)
     else
       for i = 1, #states[k] do states[k][i] = 0 end
     end
-    exists[k], dirty[k], touched[k] = false, nil, nil
+    exists[k], dirty[k], touched[k], made[k], expiries[k] = false, nil, nil, nil, nil
   end
+  serial = serial + 1
   forgetBlock(k)
 end
 
@@ -543,9 +614,10 @@ while at <= #input do
     local cost = input[at + 4]
     local receipt = {
       cost = cost, limit = input[at + 5], windowMs = input[at + 6], chargedAt = input[at + 7], mark = input[at + 8],
+      serial = input[at + 9],
     }
     refund(k, quotas[input[at + 2]], input[at + 3], cost, receipt)
-    at = at + 9
+    at = at + 10
   elseif operation == ${OPERATION.giveBack} then
     refund(k, quotas[input[at + 2]], input[at + 3], input[at + 4])
     at = at + 5
@@ -571,7 +643,8 @@ for i = 1, #order do
   if dirty[k] then
     local state, algorithm = states[k], shapes[k]
     if algorithm.isLog then
-      if expiry then state.expiry = expiry end
+      state.expiry = expiry
+      state.since = made[k] or state.since
       state:flush()
     else
       local width, names = #state, algorithm.names
@@ -579,9 +652,14 @@ for i = 1, #order do
         fields[2 * r - 1] = names[r]
         fields[2 * r] = state[r]
       end
-      if held and expiry then
+      if held then
         fields[2 * width + 1] = names[width + 1]
         fields[2 * width + 2] = expiry
+        width = width + 1
+      end
+      if made[k] then
+        fields[2 * width + 1] = 'since'
+        fields[2 * width + 2] = made[k]
         width = width + 1
       end
       call('HSET', key, unpack(fields, 1, 2 * width))

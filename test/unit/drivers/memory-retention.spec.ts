@@ -54,6 +54,21 @@ describe('what a memory driver keeps', () => {
     await driver!.close();
   });
 
+  it('keeps no large text alive of which a subject was a slice', async () => {
+    const driver = new MemoryDriver({ sweepIntervalMs: 3_600_000 });
+    const { policy } = chargeOf('');
+    const before = process.memoryUsage().heapUsed;
+    for (let i = 0; i < 600; i++) {
+      const subject = `the-subject-of-request-${i}${'x'.repeat(100_000)}`.slice(0, 26);
+      for (let again = 0; again < 2; again++) driver.tryTake(policy, policy, subject, 1);
+    }
+    driver.sweep();
+    await nextTurn();
+    collectGarbage();
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(3_000_000);
+    await driver.close();
+  });
+
   it('is collected when it is forgotten without close()', async () => {
     const { policy } = chargeOf('');
     const ref = (() => {

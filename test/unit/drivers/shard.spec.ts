@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { FNV_OFFSET_BASIS } from '../../../lib/drivers/memory/fnv1a.js';
+import { FNV_OFFSET_BASIS, fnv1a32 } from '../../../lib/drivers/memory/fnv1a.js';
 import { Shard } from '../../../lib/drivers/memory/shard.js';
 import { SubjectKey } from '../../../lib/drivers/memory/subject-key.js';
 import { SubjectTable } from '../../../lib/drivers/memory/subject-table.js';
@@ -210,16 +210,68 @@ function fullBeforeGrowth(twin: Twin, name: () => string): { capacity: number } 
 }
 
 describe('SubjectTable', () => {
-  it('picks the shard by the remainder of the unsigned hash by 64, and makes it on first use', () => {
+  const HASH_START = 7;
+
+  function tableOf(names: readonly string[]) {
     const table = new SubjectTable('p', 1, false);
-    for (const hash of [0, 1, 63, 64, 0x7fff_ffff, 0x8000_0000, 0xffff_fffe]) {
-      const index = hash % 64;
-      expect(table.shard(hash | 0)).toBe(table.shard(hash));
-      expect(table.shardAt(index)).toBe(table.shard(hash));
+    const key = new SubjectKey(HASH_START);
+    for (const name of names) {
+      expect(table.find(name, key)).toBe(-1);
+      table.shard.keepFor(table.shard.insert(name, key), 0, 100);
     }
-    expect(table.shardAt(5)).toBeUndefined();
-    const shard = table.shard(5);
-    table.dropShard(5);
-    expect(table.shard(5)).not.toBe(shard);
+    return { table, find: (name: string) => table.find(name, key) };
+  }
+
+  it('picks the shard by the remainder of the unsigned hash by 64, and makes it on first use', () => {
+    const names = Array.from({ length: 300 }, (_, i) => `subject-${i}`);
+    const { table, find } = tableOf([]);
+    expect(Array.from({ length: 64 }, (_, i) => table.shardAt(i)).filter(Boolean)).toEqual([]);
+    for (const name of names) {
+      find(name);
+      expect(table.shardAt((fnv1a32(name, HASH_START) >>> 0) % 64)).toBe(table.shard);
+    }
+    table.dropShard(0);
+    expect(table.shardAt(0)).toBeUndefined();
+  });
+
+  it('finds a subject again wherever growth, removals, sweeps and dropped shards have moved it', () => {
+    const names = Array.from({ length: 3_000 }, (_, i) => `subject-${i}`);
+    const { table, find } = tableOf([]);
+    const key = new SubjectKey(HASH_START);
+    const random = randomOf(20_261);
+    const present = new Set<string>();
+    for (let turn = 0; turn < 40_000; turn++) {
+      const name = names[random(turn < 20_000 ? names.length : 60)]!;
+      const slot = find(name);
+      expect(slot >= 0).toBe(present.has(name));
+      if (slot >= 0) expect(table.shard.columns.text(slot)).toBe(name);
+      if (slot < 0) {
+        table.find(name, key);
+        table.shard.keepFor(table.shard.insert(name, key), turn, 2_000);
+        present.add(name);
+      } else if (random(3) === 0) {
+        table.shard.remove(slot);
+        present.delete(name);
+      }
+      if (turn % 500 > 0) continue;
+      const index = random(64);
+      const shard = table.shardAt(index);
+      if (shard === undefined) continue;
+      for (const each of names) {
+        if (find(each) >= 0 && table.shard === shard && shard.columns.hasExpired(find(each), turn))
+          present.delete(each);
+      }
+      while (shard.sweep(0, 1_000_000, turn) >= 0);
+      if (shard.count === 0) table.dropShard(index);
+    }
+    expect(present.size).toBeGreaterThan(0);
   });
 });
+
+function randomOf(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fff_ffff;
+    return (state >>> 8) % below;
+  };
+}
