@@ -9,7 +9,7 @@ export interface TestFramework {
  * @throws Error where there is none
  */
 export function testFramework(given: TestFramework | undefined): TestFramework {
-  const framework = given ?? (globalThis as Partial<TestFramework>);
+  const framework: Partial<TestFramework> = given ?? globalThis;
   if (typeof framework.describe !== 'function' || typeof framework.it !== 'function') {
     throw new Error('no test framework: describe and it are not global, so give them as `framework`');
   }
