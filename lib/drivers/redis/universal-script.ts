@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Algorithm } from '../../core/algorithm.js';
-import { RateLimitError } from '../../core/errors.js';
+import { RateLimitConfigError } from '../../core/errors.js';
 import { LUA_LOG, LUA_SCOPE, luaOf } from './lua-parts.js';
 import { BATCH, HELD_CLOCK_GRACE_MS, NONE, OPERATION, RESULT } from './protocol.js';
 
@@ -24,16 +24,18 @@ export class UniversalScript {
 
   /**
    * The algorithm's number within {@link current}, from 1 on.
-   * @throws RateLimitError with `RL_ALGORITHM_WITHOUT_SCRIPT`
+   * @throws RateLimitConfigError with `RL_ALGORITHM_WITHOUT_SCRIPT`
    */
   indexOf(algorithm: Algorithm): number {
     const known = this.#indexes.get(algorithm);
     if (known !== undefined) return known;
     if (algorithm.lua === undefined) {
-      throw new RateLimitError(
-        'RL_ALGORITHM_WITHOUT_SCRIPT',
-        `the algorithm '${algorithm.name}' has no \`lua\`, so it can't be decided in Redis`,
-      );
+      throw new RateLimitConfigError({
+        code: 'RL_ALGORITHM_WITHOUT_SCRIPT',
+        path: 'algorithm',
+        expected: 'an algorithm with `lua`, which the Redis driver needs',
+        received: algorithm.name,
+      });
     }
     const index = this.#indexes.size + 1;
     this.#indexes.set(algorithm, index);
