@@ -3,7 +3,7 @@ import { monotonicClock } from './core/clock.js';
 import type { DiagnosticSink } from './core/diagnostics.js';
 import type { Driver } from './core/driver.js';
 import type { EngineOptions } from './core/engine-options.js';
-import { RateLimitConfigError } from './core/errors.js';
+import { notAvailable } from './core/errors.js';
 import { ObserverHub } from './core/observer.js';
 import { PolicyRegistry } from './core/policy-registry.js';
 import { RateLimiter, type RateLimiterParts } from './core/rate-limiter.js';
@@ -40,9 +40,4 @@ function openDriver({ driver = 'memory', memory, clock }: EngineOptions, observe
     return new MemoryDriver(clock === undefined ? options : { ...options, clock });
   }
   throw notAvailable('driver', "'memory' or a Driver of your own: this version has no Redis driver", driver);
-}
-
-/** The error for what is part of the contract and not part of this version. */
-export function notAvailable(path: string, expected: string, received: unknown): RateLimitConfigError {
-  return new RateLimitConfigError({ code: 'RL_NOT_AVAILABLE', path, expected, received });
 }

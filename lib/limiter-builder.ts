@@ -8,11 +8,12 @@ import {
   type EngineOptions,
   type MemoryOptions,
 } from './core/engine-options.js';
+import { notAvailable, redacted } from './core/errors.js';
 import { BoundLimiter, type Limiter } from './core/limiter.js';
 import type { RateLimitObserver } from './core/observer.js';
 import type { PolicyOptions } from './core/policy.js';
 import { nameRule, validate } from './core/validation.js';
-import { createRateLimiter, notAvailable } from './create-rate-limiter.js';
+import { createRateLimiter } from './create-rate-limiter.js';
 
 const DEFAULT_LIMIT = 200;
 const DEFAULT_WINDOW = '1s';
@@ -117,7 +118,7 @@ export class LimiterBuilder {
       throw notAvailable(
         'redis',
         'nothing: this version has no Redis driver, leave it out to run in memory',
-        this.#redis,
+        redacted(this.#redis),
       );
     }
     for (const path of this.#unavailable) {

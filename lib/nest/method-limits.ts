@@ -3,6 +3,7 @@ import type { CallContext } from '../core/call-context.js';
 import type { Clock } from '../core/clock.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { enforcementSuspended } from '../core/enforcement.js';
+import { RateLimitError } from '../core/errors.js';
 import { requireAffordable } from '../core/policy-completion.js';
 import { requireCost, type ChargeRequest, type RateLimiter } from '../core/rate-limiter.js';
 import { subjectOf } from '../core/subject.js';
@@ -43,7 +44,7 @@ export class MethodLimits {
   readonly #moduleNames = new Map<unknown, string>();
   readonly #sites = new Map<LimitedMethod, Map<unknown, Site>>();
 
-  /** Takes up work. Calls before that wait for nothing: they fail, since no policy is known yet. */
+  /** Takes up work. Calls before that fail, since no policy is known yet. */
   start(parts: MethodLimitsParts): void {
     this.#parts = parts;
   }
@@ -90,11 +91,11 @@ export class MethodLimits {
     const { onLimited } = options;
     if (typeof onLimited === 'function') return onLimited(verdict, ...args);
     if (onLimited !== 'skip') throw denialOf([verdict]);
-    // One warning for each time it starts, not for each tick of a job.
+    // One warning for each time it starts, not for each tick of a job. Without the subject: it may name a person.
     if (!site.skipping) {
       const again = Number.isFinite(verdict.retryAfterMs) ? ` for ${verdict.retryAfterMs} ms` : '';
       this.#started.warn(
-        `${site.place} is over the limit of policy '${verdict.policy}' (${verdict.subject}): calls are skipped${again}`,
+        `${site.place} is over the limit of policy '${verdict.policy}': calls are skipped${again}`,
       );
     }
     site.skipping = true;
@@ -102,8 +103,12 @@ export class MethodLimits {
   }
 
   get #started(): MethodLimitsParts {
-    if (this.#parts === undefined)
-      throw new Error('a limited method was called before RateLimitModule had started');
+    if (this.#parts === undefined) {
+      throw new RateLimitError(
+        'RL_NOT_BOUND',
+        'a limited method was called while Nest was still making the application: its limits are not known yet',
+      );
+    }
     return this.#parts;
   }
 
