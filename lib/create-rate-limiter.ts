@@ -4,13 +4,14 @@ import type { DiagnosticSink } from './core/diagnostics.js';
 import type { Driver } from './core/driver.js';
 import type { EngineOptions } from './core/engine-options.js';
 import { notAvailable } from './core/errors.js';
+import { LimiterEngine, type LimiterEngineParts } from './core/limiter-engine.js';
 import { ObserverHub } from './core/observer.js';
 import { PolicyRegistry } from './core/policy-registry.js';
-import { RateLimiter, type RateLimiterParts } from './core/rate-limiter.js';
+
 import { MemoryDriver, type MemoryDriverOptions } from './drivers/memory/memory-driver.js';
 
 /** Puts the parts of an engine together: the one place that knows which algorithms and drivers there are. */
-export function engineParts(options: EngineOptions, report: DiagnosticSink): RateLimiterParts {
+export function engineParts(options: EngineOptions, report: DiagnosticSink): LimiterEngineParts {
   const observers = new ObserverHub(options.observers);
   const surroundings = { algorithms: ALGORITHMS, report };
   return {
@@ -25,9 +26,9 @@ export function engineParts(options: EngineOptions, report: DiagnosticSink): Rat
   };
 }
 
-export function createRateLimiter(options: EngineOptions, report: DiagnosticSink) {
+export function createEngine(options: EngineOptions, report: DiagnosticSink) {
   const parts = engineParts(options, report);
-  return { limiter: new RateLimiter(parts), registry: parts.registry };
+  return { engine: new LimiterEngine(parts), registry: parts.registry };
 }
 
 function openDriver({ driver = 'memory', memory, clock }: EngineOptions, observers: ObserverHub): Driver {

@@ -13,7 +13,7 @@ import { BoundLimiter, type Limiter } from './core/limiter.js';
 import type { RateLimitObserver } from './core/observer.js';
 import type { PolicyOptions } from './core/policy.js';
 import { nameRule, validate } from './core/validation.js';
-import { createRateLimiter } from './create-rate-limiter.js';
+import { createEngine } from './create-rate-limiter.js';
 
 const DEFAULT_LIMIT = 200;
 const DEFAULT_WINDOW = '1s';
@@ -133,8 +133,8 @@ export class LimiterBuilder {
     for (const path of this.#withoutEffect) {
       report({ code: 'RL_OPTION_HAS_NO_EFFECT', message: `${path} has no effect with the memory driver` });
     }
-    const { limiter, registry } = createRateLimiter({ ...this.#engine, observers: this.#observers }, report);
-    return new BoundLimiter(limiter, registry.define(this.#name, this.#policy, 'policy'), true);
+    const { engine, registry } = createEngine({ ...this.#engine, observers: this.#observers }, report);
+    return new BoundLimiter(engine, registry.define(this.#name, this.#policy, 'policy'), true);
   }
 }
 

@@ -40,7 +40,7 @@ export const costRule = rule('RL_INVALID_COST', 'a whole number ≥ 1, or a func
 );
 
 /** The numbers that a policy, or a subject of its own, is counted by. */
-const quotaRules = {
+export const quotaRules = {
   limit: wholeNumber('RL_INVALID_LIMIT', 0),
   window: duration(1),
   burst: v.optional(wholeNumber('RL_INVALID_BURST', 1)),
@@ -117,7 +117,7 @@ function ownCopy(options: PolicyOptions): Readonly<PolicyOptions> {
 }
 
 /** Numbers that were checked one by one, and may still not go together. */
-interface CheckedNumbers {
+export interface CheckedNumbers {
   readonly limit: number;
   readonly window: number;
   readonly burst?: number | undefined;
@@ -125,7 +125,7 @@ interface CheckedNumbers {
 }
 
 /** @throws RateLimitConfigError where nothing can be counted by these numbers */
-function completeQuota(given: CheckedNumbers, algorithm: Algorithm, path: string): Quota {
+export function completeQuota(given: CheckedNumbers, algorithm: Algorithm, path: string): Quota {
   const { limit, window: windowMs } = given;
   const burst = given.burst ?? defaultBurstOf(algorithm, limit, windowMs, path);
   const most = Math.max(limit, burst, 1);
@@ -143,7 +143,7 @@ function completeQuota(given: CheckedNumbers, algorithm: Algorithm, path: string
 }
 
 /** Reports what is given and means nothing to the algorithm. */
-function reportIneffective(
+export function reportIneffective(
   given: Partial<CheckedNumbers>,
   algorithm: Algorithm,
   path: string,

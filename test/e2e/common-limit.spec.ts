@@ -455,7 +455,7 @@ describe('RateLimitModule.forRootAsync()', () => {
     class Resolver {
       constructor(@Inject(Plans) private readonly plans: Plans) {}
       resolve() {
-        return { api: { limit: this.plans.limit } };
+        return [{ limit: this.plans.limit }];
       }
     }
     class Watcher {
