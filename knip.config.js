@@ -16,6 +16,8 @@ export default {
   ignore: ['test/consumers/**'],
   // A type that an exported function of the same file mentions.
   ignoreExportsUsedInFile: { interface: true, type: true },
+  // Not on every system, and only called where it is.
+  ignoreBinaries: ['apt-get'],
   ignoreDependencies: [
     // These belong to the Redis driver and its tests, and to the metrics and throttler entry points.
     'testcontainers',

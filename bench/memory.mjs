@@ -11,11 +11,7 @@ const { quick, json } = parseArguments();
 const KEY_COUNTS = quick ? [1_000] : [1, 1_000, 100_000, 1_000_000];
 const PACE = quick ? { rounds: 2, chunkMs: 5 } : { rounds: 15, chunkMs: 40 };
 
-/** All methods for the default algorithm and the token bucket, the shortest for the others. */
-const OWN = ALGORITHMS.flatMap((algorithm) => {
-  const thorough = algorithm === 'token-bucket' || algorithm === 'sliding-window-counter';
-  return (thorough ? METHODS : METHODS.slice(0, 1)).map((method) => `${algorithm} ${method}`);
-});
+const OWN = ALGORITHMS.flatMap((algorithm) => METHODS.map((method) => `${algorithm} ${method}`));
 /** The throttler keeps an entry a hit up to its limit: it is compared at a limit of 100, so is one of ours. */
 const AT_100 = 'token-bucket tryAcquireSync@100';
 
@@ -35,8 +31,7 @@ function timesFaster(samples, own, rival) {
 
 const speed = [];
 for (const keys of KEY_COUNTS) {
-  // A million keys a process is a lot of memory for all contestants at once.
-  const names = [...RIVAL_NAMES, ...(keys >= 1_000_000 ? ['token-bucket tryAcquireSync'] : OWN), AT_100];
+  const names = [...RIVAL_NAMES, ...OWN, AT_100];
   const samples = await race(names, keys, PACE);
   const own = 'token-bucket tryAcquireSync';
   const nanoseconds = Object.fromEntries(names.map((name) => [name, Math.round(median(samples.get(name)))]));

@@ -3,19 +3,34 @@ import { monotonicClock } from './core/clock.js';
 import type { DiagnosticSink } from './core/diagnostics.js';
 import type { Driver } from './core/driver.js';
 import type { EngineOptions } from './core/engine-options.js';
-import { notAvailable } from './core/errors.js';
-import { LimiterEngine, type LimiterEngineParts } from './core/limiter-engine.js';
+import { notAvailable, RateLimitConfigError } from './core/errors.js';
+import type { LimiterEngineParts } from './core/limiter-engine.js';
 import { ObserverHub } from './core/observer.js';
 import { PolicyRegistry } from './core/policy-registry.js';
-
+import { RedisDriver } from './drivers/redis/redis-driver.js';
 import { MemoryDriver, type MemoryDriverOptions } from './drivers/memory/memory-driver.js';
 
-/** Puts the parts of an engine together: the one place that knows which algorithms and drivers there are. */
-export function engineParts(options: EngineOptions, report: DiagnosticSink): LimiterEngineParts {
+/**
+ * Puts the parts of an engine together: the one place that knows which algorithms and drivers there are.
+ *
+ * @param define the policies known by now: where one is wrong, no connection has been opened yet
+ */
+export function engineParts(
+  options: EngineOptions,
+  report: DiagnosticSink,
+  define: (registry: PolicyRegistry) => void,
+): LimiterEngineParts {
   const observers = new ObserverHub(options.observers);
   const surroundings = { algorithms: ALGORITHMS, report };
+  const registry = new PolicyRegistry(surroundings);
+  define(registry);
+  for (const name of withoutEffect(options)) {
+    const driver = driverOf(options);
+    const which = typeof driver === 'object' ? 'a driver of your own' : `the ${driver} driver`;
+    report({ code: 'RL_OPTION_HAS_NO_EFFECT', message: `${name} has no effect with ${which}` });
+  }
   return {
-    registry: new PolicyRegistry(surroundings),
+    registry,
     surroundings,
     driver: openDriver(options, observers),
     ownsDriver: typeof options.driver !== 'object',
@@ -26,19 +41,59 @@ export function engineParts(options: EngineOptions, report: DiagnosticSink): Lim
   };
 }
 
-export function createEngine(options: EngineOptions, report: DiagnosticSink) {
-  const parts = engineParts(options, report);
-  return { engine: new LimiterEngine(parts), registry: parts.registry };
+/** Options that the driver has no use for. */
+function withoutEffect(options: EngineOptions): string[] {
+  const { redis, prefix, memory } = options;
+  switch (driverOf(options)) {
+    case 'memory':
+      return named({ redis, prefix });
+    case 'redis':
+      return named({ memory });
+    case 'hybrid':
+      return [];
+    default:
+      return named({ redis, prefix, memory });
+  }
 }
 
-function openDriver({ driver = 'memory', memory, clock }: EngineOptions, observers: ObserverHub): Driver {
+function named(options: Record<string, unknown>): string[] {
+  return Object.keys(options).filter((name) => options[name] !== undefined);
+}
+
+/** `redis` alone asks for the driver that goes on without it. */
+function driverOf({ driver, redis }: EngineOptions) {
+  return driver ?? (redis === undefined ? 'memory' : 'hybrid');
+}
+
+function openDriver(options: EngineOptions, observers: ObserverHub): Driver {
+  const { redis, prefix, memory, clock } = options;
+  const driver = driverOf(options);
   if (typeof driver === 'object') return driver;
   if (driver === 'memory') {
-    const options: MemoryDriverOptions = {
+    const bounds: MemoryDriverOptions = {
       ...memory,
       onEviction: (event) => observers.emit('eviction', event),
     };
-    return new MemoryDriver(clock === undefined ? options : { ...options, clock });
+    return new MemoryDriver(clock === undefined ? bounds : { ...bounds, clock });
   }
-  throw notAvailable('driver', "'memory' or a Driver of your own: this version has no Redis driver", driver);
+  if (driver === 'hybrid') {
+    throw notAvailable(
+      'driver',
+      "'redis', 'memory' or a Driver of your own: this version has no hybrid driver, which `redis` alone asks for",
+      driver,
+    );
+  }
+  if (redis === undefined) {
+    throw new RateLimitConfigError({
+      code: 'RL_INVALID_OPTION',
+      path: 'redis',
+      expected: "the address of a Redis: the driver 'redis' needs one",
+      received: redis,
+    });
+  }
+  return new RedisDriver({
+    redis,
+    ...(prefix !== undefined && { prefix }),
+    ...(clock !== undefined && { clock }),
+  });
 }

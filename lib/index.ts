@@ -56,6 +56,13 @@ export type {
 } from './core/policy.js';
 export type { PolicyResolver, QuotaOverride, ResolverRequest } from './core/policy-resolver.js';
 export type { AcquireOptions, ConsumeOptions, RateLimiterStatus } from './core/limiter-options.js';
+export type {
+  RedisClientLike,
+  RedisClusterSource,
+  RedisSentinelSource,
+  RedisServerSource,
+  RedisSource,
+} from './core/redis-source.js';
 export { subjectOf } from './core/subject.js';
 export { strictestVerdict, type ServedBy, type Verdict } from './core/verdict.js';
 export {
@@ -67,11 +74,12 @@ export {
   tokenBucket,
 } from './algorithms/index.js';
 export { MemoryDriver, type MemoryDriverOptions } from './drivers/memory/memory-driver.js';
+export { RedisDriver, type RedisDriverOptions } from './drivers/redis/redis-driver.js';
 export type { ProblemDetails, ProblemStatus } from './http/problem-details.js';
 export type { HeaderFormat } from './http/rate-limit-headers.js';
 export type { ForwardedHeader } from './http/forwarded-hops.js';
 export type { ProxyList, TrustedProxies } from './http/trusted-proxies.js';
-export { limiterBuilder, type LimiterBuilder, type RedisSource } from './limiter-builder.js';
+export { limiterBuilder, type LimiterBuilder } from './limiter-builder.js';
 export { CommonLimit } from './nest/decorators/common-limit.decorator.js';
 export { InjectLimiter } from './nest/decorators/inject-limiter.decorator.js';
 export { RateLimit } from './nest/decorators/rate-limit.decorator.js';

@@ -4,25 +4,26 @@ import type { Duration } from './core/duration.js';
 import {
   clockRule,
   driverRule,
+  prefixRule,
   completeMemory,
   type EngineOptions,
   type MemoryOptions,
 } from './core/engine-options.js';
-import { notAvailable, redacted } from './core/errors.js';
+import { notAvailable } from './core/errors.js';
+import { LimiterEngine } from './core/limiter-engine.js';
 import { BoundLimiter, type Limiter } from './core/limiter.js';
 import type { RateLimitObserver } from './core/observer.js';
 import type { PolicyOptions } from './core/policy.js';
+import type { RedisSource } from './core/redis-source.js';
 import { nameRule, validate } from './core/validation.js';
-import { createEngine } from './create-rate-limiter.js';
+import { engineParts } from './create-rate-limiter.js';
 
 const DEFAULT_LIMIT = 200;
 const DEFAULT_WINDOW = '1s';
 
-/** Where the Redis driver connects to. This version has none: giving one is an error that says so. */
-export type RedisSource = string | object;
-
 /**
  * Builds a limiter of one policy without Nest. Every step is optional; by default 200 calls a second, in memory.
+ * With a Redis it needs `driver('redis')`, and connects when it is built.
  * Each limiter has a store of its own: `close()` it when it is done with.
  */
 export function limiterBuilder(redis?: RedisSource): LimiterBuilder {
@@ -30,16 +31,14 @@ export function limiterBuilder(redis?: RedisSource): LimiterBuilder {
 }
 
 export class LimiterBuilder {
-  readonly #redis: RedisSource | undefined;
   readonly #policy: PolicyOptions = { limit: DEFAULT_LIMIT, window: DEFAULT_WINDOW };
   readonly #engine: EngineOptions = {};
   readonly #observers: RateLimitObserver[] = [];
   readonly #unavailable: string[] = [];
-  readonly #withoutEffect: string[] = [];
   #name = 'default';
 
   constructor(redis?: RedisSource) {
-    this.#redis = redis;
+    if (redis !== undefined) this.#engine.redis = redis;
   }
 
   name(name: string): this {
@@ -96,9 +95,9 @@ export class LimiterBuilder {
     return this;
   }
 
-  /** Where keys stand in Redis; without effect in memory. */
-  prefix(_prefix: string): this {
-    this.#withoutEffect.push('prefix');
+  /** What every key in Redis begins with, without braces; without effect in memory. */
+  prefix(prefix: string): this {
+    this.#engine.prefix = prefix;
     return this;
   }
 
@@ -114,27 +113,20 @@ export class LimiterBuilder {
 
   /** @throws RateLimitConfigError for the first thing that is wrong */
   build(): Limiter {
-    if (this.#redis !== undefined) {
-      throw notAvailable(
-        'redis',
-        'nothing: this version has no Redis driver, leave it out to run in memory',
-        redacted(this.#redis),
-      );
-    }
     for (const path of this.#unavailable) {
-      throw notAvailable(path, 'nothing: this version has no Redis and no hybrid driver', 'options');
+      throw notAvailable(path, 'nothing: this version has no hybrid driver', 'options');
     }
-    const { driver, memory, clock } = this.#engine;
+    const { driver, memory, clock, prefix } = this.#engine;
     if (driver !== undefined) validate(driverRule, driver, 'driver');
     if (memory !== undefined) this.#engine.memory = completeMemory(memory);
+    if (prefix !== undefined) validate(prefixRule, prefix, 'prefix');
     if (clock !== undefined) validate(clockRule, clock, 'clock');
     validate(nameRule, this.#name, 'name');
     const report = onceEach(warn);
-    for (const path of this.#withoutEffect) {
-      report({ code: 'RL_OPTION_HAS_NO_EFFECT', message: `${path} has no effect with the memory driver` });
-    }
-    const { engine, registry } = createEngine({ ...this.#engine, observers: this.#observers }, report);
-    return new BoundLimiter(engine, registry.define(this.#name, this.#policy, 'policy'), true);
+    const parts = engineParts({ ...this.#engine, observers: this.#observers }, report, (registry) =>
+      registry.define(this.#name, this.#policy, 'policy'),
+    );
+    return new BoundLimiter(new LimiterEngine(parts), parts.registry.slot(this.#name), true);
   }
 }
 

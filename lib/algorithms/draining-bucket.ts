@@ -40,8 +40,10 @@ export function drainingBucket(traits: {
     t: number,
     untouched: boolean,
   ) => number;
+  /** The twin of `refundable`: the body of a Lua function of the same arguments. */
+  readonly refundableLua: string;
 }): RegisterAlgorithm {
-  const { name, uses, shapes, defaultBurst, refundable } = traits;
+  const { name, uses, shapes, defaultBurst, refundable, refundableLua } = traits;
   return {
     name,
     shape: 'registers',
@@ -108,6 +110,93 @@ export function drainingBucket(traits: {
       r[o + WINDOW] = window;
       r[o + AT] = t;
     },
+
+    lua: `
+local USED, WINDOW, AT = 1, 2, 3
+local shapes = ${shapes}
+
+local function step(r, quota, now, cost)
+  local limit, burst, window, maxDelayMs = quota.limit, quota.burst, quota.windowMs, quota.maxDelayMs
+  local capacity = limit == 0 and 0 or burst * window
+  local ahead = r[AT] > now + MAX_CLOCK_LEAD_MS
+  local at = max(ahead and 0 or r[AT], now)
+  local elapsed = ahead and 0 or at - r[AT]
+  local used = r[USED]
+  local counted = r[WINDOW]
+  if counted ~= window and counted ~= 0 then used = ceil((used * window) / counted) end
+  used = max(0, used - elapsed * limit)
+
+  local delay = (shapes and used > 0) and at - now + ceil(used / limit) or 0
+  local after = used + cost * window
+  local allowed = after <= capacity and delay <= maxDelayMs
+  if allowed then
+    used = after
+    if cost > 0 then
+      r[USED] = used
+      r[WINDOW] = window
+      r[AT] = at
+    end
+  elseif ahead and cost > 0 then
+    r[AT] = at
+  end
+  local retryAfter
+  if allowed then
+    retryAfter = 0
+  elseif cost > burst or limit == 0 then
+    retryAfter = NEVER
+  else
+    local room = after > capacity and at - now + ceil((after - capacity) / limit) or 0
+    retryAfter = max(room, delay - maxDelayMs)
+  end
+  return allowed,
+    floor(max(0, capacity - used) / window),
+    retryAfter,
+    (limit == 0 or used == 0) and 0 or at - now + ceil(used / limit),
+    allowed and delay or 0,
+    at,
+    used
+end
+
+local function drainedSince(receipt, quota, elapsedMs)
+  return ceil(elapsedMs * max(receipt.limit, (quota.limit * receipt.windowMs) / quota.windowMs))
+end
+
+local function lessDrained(receipt, quota, t)
+  return max(0, receipt.cost * receipt.windowMs - drainedSince(receipt, quota, t - receipt.chargedAt))
+end
+
+local function undrained(receipt, quota, t)
+  local own = receipt.cost * receipt.windowMs
+  local drained = drainedSince(receipt, quota, t - receipt.chargedAt) - (receipt.mark - own)
+  return own - min(max(drained, 0), own)
+end
+
+local function refundable(receipt, quota, used, t, untouched)
+  ${refundableLua}
+end
+
+local function refund(r, quota, now, cost, receipt)
+  local limit, window = quota.limit, quota.windowMs
+  local counted = r[WINDOW]
+  if counted == 0 then return end
+  local stored = r[AT]
+  local t = max(stored, now)
+  local used = r[USED]
+  local untouched = receipt ~= nil and stored == receipt.chargedAt and used == receipt.mark
+  if counted ~= window then used = ceil((used * window) / counted) end
+  used = max(0, used - (t - stored) * limit)
+  local back
+  if receipt == nil then
+    back = cost * window
+  else
+    back = floor((refundable(receipt, quota, used, t, untouched) * window) / receipt.windowMs)
+  end
+  r[USED] = max(0, used - back)
+  r[WINDOW] = window
+  r[AT] = t
+end
+
+return step, refund`,
   };
 }
 

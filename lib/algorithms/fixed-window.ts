@@ -66,4 +66,47 @@ export const fixedWindow: RegisterAlgorithm = {
       receipt === null ? now < start + stored : receipt.mark === start && receipt.windowMs === stored;
     if (counted) r[o + USED] = Math.max(0, r[o + USED]! - cost);
   },
+
+  lua: `
+local START, WINDOW, USED = 1, 2, 3
+
+local function step(r, quota, now, cost)
+  local limit, window = quota.limit, quota.windowMs
+  local start, used = r[START], r[USED]
+  local ahead = start > now + MAX_CLOCK_LEAD_MS
+  local t = max(ahead and 0 or start, now)
+  local live = ahead or t < start + r[WINDOW]
+  local carried = live and (ahead or r[WINDOW] ~= window)
+  if not live then used = 0 end
+  if not live or carried then start = floor(t / window) * window end
+
+  local after = used + cost
+  local allowed = after <= limit
+  if allowed then used = after end
+  if cost > 0 and (allowed or carried) then
+    r[START] = start
+    r[WINDOW] = window
+    r[USED] = used
+  end
+  return allowed,
+    max(0, limit - used),
+    allowed and 0 or (cost > limit and NEVER or start + window - now),
+    used == 0 and 0 or start + window - now,
+    0,
+    t,
+    start
+end
+
+local function refund(r, quota, now, cost, receipt)
+  local start, stored = r[START], r[WINDOW]
+  local counted
+  if receipt == nil then
+    counted = now < start + stored
+  else
+    counted = receipt.mark == start and receipt.windowMs == stored
+  end
+  if counted then r[USED] = max(0, r[USED] - cost) end
+end
+
+return step, refund`,
 };

@@ -22,4 +22,9 @@ export const leakyBucket = drainingBucket({
     used === receipt.mark - (t - receipt.chargedAt) * receipt.limit
       ? undrained(receipt, quota, t)
       : 0,
+  refundableLua: `
+  return (receipt.limit == quota.limit
+    and receipt.windowMs == quota.windowMs
+    and used == receipt.mark - (t - receipt.chargedAt) * receipt.limit)
+    and undrained(receipt, quota, t) or 0`,
 });

@@ -98,4 +98,76 @@ export const slidingWindowCounter: RegisterAlgorithm = {
       else if (receipt.mark === start - stored) r[o + PREVIOUS] = Math.max(0, r[o + PREVIOUS]! - cost);
     }
   },
+
+  lua: `
+local START, WINDOW, PREVIOUS, CURRENT = 1, 2, 3, 4
+
+local function step(r, quota, now, cost)
+  local limit, window = quota.limit, quota.windowMs
+  local start, previous, current = r[START], r[PREVIOUS], r[CURRENT]
+  local stored = r[WINDOW]
+  local ahead = start > now + MAX_CLOCK_LEAD_MS
+  local t = max(ahead and 0 or start, now)
+
+  if ahead then
+    start = floor(t / stored) * stored
+  elseif t >= start + 2 * stored then
+    previous = 0
+    current = 0
+    start = floor(t / window) * window
+  elseif t >= start + stored then
+    previous = current
+    current = 0
+    start = start + stored
+  end
+  local resized = stored ~= window and stored ~= 0
+  if resized then
+    current = current + ceil((previous * max(0, start + stored - t)) / stored)
+    previous = 0
+    start = floor(t / window) * window
+  end
+
+  local used = previous * (window - (t - start)) + current * window
+  local allowed = used + cost * window <= limit * window
+  if allowed then current = current + cost end
+  if cost > 0 and (allowed or ahead or resized) then
+    r[START] = start
+    r[WINDOW] = window
+    r[PREVIOUS] = previous
+    r[CURRENT] = current
+  end
+  local left = limit * window - used - (allowed and cost * window or 0)
+  local retryAfter
+  if allowed then
+    retryAfter = 0
+  elseif cost > limit then
+    retryAfter = NEVER
+  elseif current + cost <= limit then
+    retryAfter = start + window - floor(((limit - current - cost) * window) / previous) - now
+  else
+    retryAfter = start + 2 * window - floor(((limit - cost) * window) / current) - now
+  end
+  return allowed,
+    floor(max(0, left) / window),
+    retryAfter,
+    current > 0 and start + 2 * window - now or (previous > 0 and start + window - now or 0),
+    0,
+    t,
+    start
+end
+
+local function refund(r, quota, now, cost, receipt)
+  local start, stored = r[START], r[WINDOW]
+  if receipt == nil then
+    if now < start + stored then r[CURRENT] = max(0, r[CURRENT] - cost) end
+  elseif receipt.windowMs == stored then
+    if receipt.mark == start then
+      r[CURRENT] = max(0, r[CURRENT] - cost)
+    elseif receipt.mark == start - stored then
+      r[PREVIOUS] = max(0, r[PREVIOUS] - cost)
+    end
+  end
+end
+
+return step, refund`,
 };

@@ -67,6 +67,100 @@ export const slidingWindowLog: LogAlgorithm = {
       due = receipt === null ? due - back : 0;
     }
   },
+
+  lua: `
+local function bringBack(log, now)
+  local i = log.size - 1
+  while i >= 0 and log:time(i) > now do
+    log:amend(i, now, log:cost(i))
+    i = i - 1
+  end
+end
+
+local function dropExpired(log, upTo)
+  local expired = 0
+  while expired < log.size and log:time(expired) <= upTo do expired = expired + 1 end
+  if expired > 0 then log:dropOldest(expired) end
+end
+
+local function dropEmpty(log)
+  local to = log.size - 1
+  for i = to, 0, -1 do
+    local cost = log:cost(i)
+    if cost > 0 then
+      log:amend(to, log:time(i), cost)
+      to = to - 1
+    end
+  end
+  log:dropOldest(to + 1)
+end
+
+local function entryFreeing(log, due)
+  local i = 0
+  local freed = log:cost(0)
+  while freed < due do
+    i = i + 1
+    freed = freed + log:cost(i)
+  end
+  return i
+end
+
+local function lastEntry(log)
+  local i = log.size - 1
+  while log:cost(i) == 0 do i = i - 1 end
+  return i
+end
+
+local function step(log, quota, now, cost)
+  local limit, window = quota.limit, quota.windowMs
+  local newest = log.size == 0 and 0 or log:time(log.size - 1)
+  local ahead = newest > now + MAX_CLOCK_LEAD_MS
+  if ahead then bringBack(log, now) end
+  local t = max(ahead and 0 or newest, now)
+  dropExpired(log, t - window)
+
+  local used = log.total
+  local allowed = used + cost <= limit
+  if allowed and cost > 0 then
+    local last = log.size - 1
+    if last >= 0 and log:time(last) == t then
+      log:amend(last, t, log:cost(last) + cost)
+    else
+      if log.size >= limit then dropEmpty(log) end
+      log:push(t, cost)
+    end
+  end
+  local retryAfter = 0
+  if not allowed then
+    if cost > limit then
+      retryAfter = NEVER
+    else
+      retryAfter = log:time(entryFreeing(log, used + cost - limit)) + window - now
+    end
+  end
+  return allowed,
+    max(0, limit - log.total),
+    retryAfter,
+    log.total == 0 and 0 or log:time(lastEntry(log)) + window - now,
+    0,
+    t,
+    t
+end
+
+local function refund(log, quota, now, cost, receipt)
+  local oldest = now - quota.windowMs
+  local i, due = log.size - 1, cost
+  while i >= 0 and due > 0 and log:time(i) > oldest do
+    if receipt == nil or log:time(i) == receipt.mark then
+      local back = min(due, log:cost(i))
+      log:amend(i, log:time(i), log:cost(i) - back)
+      due = receipt == nil and due - back or 0
+    end
+    i = i - 1
+  end
+end
+
+return step, refund`,
 };
 
 /** Brings entries of a clock that jumped ahead back to the present. */

@@ -11,4 +11,5 @@ export const tokenBucket = drainingBucket({
   defaultBurst: (limit) => limit,
   refundable: (receipt, quota, _used, t, untouched) =>
     untouched ? undrained(receipt, quota, t) : lessDrained(receipt, quota, t),
+  refundableLua: 'return untouched and undrained(receipt, quota, t) or lessDrained(receipt, quota, t)',
 });

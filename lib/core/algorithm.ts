@@ -36,6 +36,8 @@ export interface Receipt {
   readonly chargedAt: number;
   /** What the algorithm wrote to {@link MARK}. */
   readonly mark: number;
+  /** The driver's own: orders a store's charges, so that what a reset has forgotten is not given back. */
+  readonly serial?: number;
 }
 
 interface AlgorithmBase {
@@ -49,6 +51,19 @@ interface AlgorithmBase {
   capacity(quota: Quota): number;
   /** After this many milliseconds without a call the state equals zero. It is the key's time to live. ≥ 1. */
   idleMs(quota: Quota): number;
+  /**
+   * The twin of `step` and `refund` for Redis: the body of a Lua function that returns both. The same operations in the
+   * same order, and never a number made into text (`..`, `tostring`): both languages compute in IEEE doubles, and so
+   * come to the same state, to the bit. An algorithm without it runs in memory only.
+   *
+   * - `step(r, quota, now, cost)` returns allowed, remaining, retryAfterMs, resetAfterMs, delayMs, chargedAt, mark.
+   * - `refund(r, quota, now, cost, receipt)`, where `receipt` may be nil.
+   * - `r` holds the registers from 1 on. A log is a table with `size` and `total`, and the methods of {@link EntryLog},
+   *   its entries counted from 0 on: `r:time(0)`.
+   * - `quota` and `receipt` have the fields of {@link Quota} and {@link Receipt}.
+   * - In scope are `floor`, `ceil`, `max`, `min`, `NEVER` and `MAX_CLOCK_LEAD_MS`. There is nothing else to call.
+   */
+  readonly lua?: string;
 }
 
 /** An algorithm whose state is a few numbers. */

@@ -1,3 +1,5 @@
+import { RateLimitError } from './errors.js';
+
 /**
  * Where time comes from. Given explicitly it rules every decision, which is what tests want; otherwise the
  * memory driver uses {@link monotonicClock}.
@@ -34,4 +36,14 @@ export function startTimer(clock: Clock, callback: () => void, delayMs: number):
   if (clock.setTimer !== undefined) return clock.setTimer(callback, delay);
   const timer = setTimeout(callback, delay);
   return () => clearTimeout(timer);
+}
+
+/**
+ * A clock's time in whole milliseconds.
+ * @throws RateLimitError with `RL_INVALID_CLOCK`: no comparison with such a time would deny anything
+ */
+export function wholeTime(clock: Clock): number {
+  const now = Math.floor(clock.now());
+  if (Number.isFinite(now)) return now;
+  throw new RateLimitError('RL_INVALID_CLOCK', `the clock's now() gave ${String(now)}, not milliseconds`);
 }

@@ -77,6 +77,11 @@ export interface Driver {
   unblock(counter: Counter): MaybePromise<void>;
   status(): DriverStatus;
   close(): Promise<void>;
+  /**
+   * Start-up waits for it, where there is one: for a connection, for example, and no longer than a start may take. It
+   * rejects where the driver can never work.
+   */
+  readonly started?: Promise<void>;
   /** Drivers that can decide without waiting offer this. */
   readonly synchronous?: SynchronousDriver;
 }

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import type { Clock } from './clock.js';
 import type { Driver } from './driver.js';
 import type { RateLimitObserver } from './observer.js';
+import type { RedisSource } from './redis-source.js';
 import { rule, validate, wholeNumber } from './validation.js';
 
 /** Bounds of the memory driver. */
@@ -14,6 +15,10 @@ export interface MemoryOptions {
 
 /** What the engine is made of, with or without Nest. */
 export interface EngineOptions {
+  /** Where Redis is, for the drivers that need it. */
+  redis?: RedisSource;
+  /** What every key in Redis begins with, without braces; default `distlimit`. */
+  prefix?: string;
   driver?: 'memory' | 'redis' | 'hybrid' | Driver;
   memory?: MemoryOptions;
   observers?: readonly RateLimitObserver[];
@@ -57,12 +62,21 @@ const DRIVER_METHODS = [
   'close',
 ] as const satisfies (keyof Driver)[];
 
-const DRIVER_EXPECTED = `'memory', or a Driver: an object with a name and ${DRIVER_METHODS.map((name) => `${name}()`).join(', ')}`;
+const DRIVER_EXPECTED =
+  "'memory', 'redis', or a Driver: an object with a name, and the functions " + DRIVER_METHODS.join(', ');
 
 export const driverRule = rule('RL_INVALID_OPTION', DRIVER_EXPECTED, (value) =>
   ['memory', 'redis', 'hybrid'].includes(value as string) || isDriver(value)
     ? (value as EngineOptions['driver'])
     : undefined,
+);
+
+/** Braces would decide the cluster slot of every key. */
+export const prefixRule = rule(
+  'RL_INVALID_NAME',
+  'text of 1 to 200 characters without control characters and braces',
+  (value) =>
+    typeof value === 'string' && /^[^{}\u0000-\u001f\u007f-\u009f]{1,200}$/.test(value) ? value : undefined,
 );
 
 function isDriver(value: unknown): value is Driver {

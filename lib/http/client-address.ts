@@ -1,5 +1,6 @@
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { identityOf, parseEndpoint } from '../core/address.js';
+import { detached } from '../core/detached.js';
 import { FORWARDED_HEADERS, nearestFirst, type ForwardedHeader } from './forwarded-hops.js';
 import { RecentCache } from '../core/recent-cache.js';
 import { parseTrustedProxies, type ProxyTrust, type TrustedProxies } from './trusted-proxies.js';
@@ -119,11 +120,6 @@ function createHopReader(options: ClientAddressOptions, trust: ProxyTrust | unde
     recent.set(detached(text), hop);
     return hop;
   };
-}
-
-/** A copy: V8 keeps the whole header alive for as long as a slice of it is kept. */
-function detached(text: string): string {
-  return Buffer.from(text).toString();
 }
 
 function untrustedMessage(header: ForwardedHeader): string {

@@ -6,30 +6,34 @@ import {
   clockRule,
   completeMemory,
   driverRule,
+  prefixRule,
   type EngineOptions,
   type MemoryOptions,
 } from '../core/engine-options.js';
 import { notAvailable, redacted } from '../core/errors.js';
 import type { RateLimitObserver } from '../core/observer.js';
+import type { RedisSource } from '../core/redis-source.js';
 import type { PolicyOptions } from '../core/policy.js';
 import type { PolicyResolver } from '../core/policy-resolver.js';
-import { callable, nameRule, parseWhole, rule, validate } from '../core/validation.js';
+import { callable, parseWhole, rule, validate } from '../core/validation.js';
 import type { Verdict } from '../core/verdict.js';
-import type { RedisSource } from '../limiter-builder.js';
 import type { HeaderFormat } from '../http/rate-limit-headers.js';
 import { parseTrustedProxies, type TrustedProxies } from '../http/trusted-proxies.js';
 import { userOfRequest } from './user-of-request.js';
 
 /** What `RateLimitModule.forRoot()` takes. */
 export interface RateLimitModuleOptions {
-  /** Not in this version: given, start-up says so. */
+  /**
+   * URL, ioredis options, an ioredis `Redis` or `Cluster`, `{ nodes, options }` or `{ sentinels, name, … }`. Left out:
+   * everything runs in memory. Given, `driver` has to be `redis` in this version.
+   */
   redis?: RedisSource;
-  /** `memory` (the default), or a driver of your own. `redis` and `hybrid` are not in this version. */
+  /** `memory` (the default), `redis`, or a driver of your own. `hybrid` is not in this version. */
   driver?: EngineOptions['driver'];
   memory?: MemoryOptions;
   /** Not in this version: given, start-up says so. */
   hybrid?: object;
-  /** Where keys stand in Redis; without effect in memory. */
+  /** What every key in Redis begins with, without braces; default `distlimit`. Without effect in memory. */
   prefix?: string;
   policies?: Record<string, PolicyOptions>;
   /** Not in this version: given, start-up says so. */
@@ -90,18 +94,17 @@ const trustedProxies = rule(
 
 /** Part of the contract, not of this version: given, they are an error that says so. */
 const LATER: Record<string, string> = {
-  redis: 'nothing: this version has no Redis driver, leave it out to run in memory',
-  hybrid: 'nothing: this version has no Redis and no hybrid driver',
+  hybrid: 'nothing: this version has no hybrid driver',
   sources: 'nothing: this version has no policy sources, use `policies` and updatePolicy()',
 };
 
-/** Without effect until there is a driver that keeps keys somewhere else. */
-const WITHOUT_EFFECT = ['prefix'] as const;
-
 const optionsSchema = v.strictObject({
+  redis: v.optional(
+    rule('RL_INVALID_OPTION', 'the address of a Redis', (value) => value as RedisSource | undefined),
+  ),
   driver: v.optional(driverRule),
   memory: v.optional(object<MemoryOptions>('an object')),
-  prefix: v.optional(nameRule),
+  prefix: v.optional(prefixRule),
   policies: v.optional(object<Record<string, PolicyOptions>>('an object of policies by name')),
   global: v.optional(names, []),
   resolver: v.optional(object<PolicyResolver | Type<PolicyResolver>>('a PolicyResolver, or a class of one')),
@@ -141,9 +144,7 @@ function boolean() {
 }
 
 /** The module's options, checked and completed: what is injected. Policies are completed by the registry. */
-export type CompletedOptions = v.InferOutput<typeof optionsSchema> & {
-  readonly withoutEffect: readonly string[];
-};
+export type CompletedOptions = v.InferOutput<typeof optionsSchema>;
 
 /** @throws RateLimitConfigError for the first thing that is wrong */
 export function completeOptions(given: RateLimitModuleOptions): CompletedOptions {
@@ -158,5 +159,5 @@ export function completeOptions(given: RateLimitModuleOptions): CompletedOptions
     parseTrustedProxies(options.trustedProxies);
   }
   if (options.memory !== undefined) options.memory = completeMemory(options.memory);
-  return { ...options, withoutEffect: WITHOUT_EFFECT.filter((name) => options[name] !== undefined) };
+  return options;
 }

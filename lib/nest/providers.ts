@@ -91,18 +91,22 @@ export function exportsOf() {
   ];
 }
 
-function partsOf(options: CompletedOptions, report: DiagnosticSink): LimiterEngineParts {
-  const { driver, memory, hashKeys, enabled, clock } = options;
+async function partsOf(options: CompletedOptions, report: DiagnosticSink): Promise<LimiterEngineParts> {
+  const { redis, prefix, driver, memory, hashKeys, enabled, clock } = options;
   const given = {
+    ...(redis !== undefined && { redis }),
+    ...(prefix !== undefined && { prefix }),
     ...(driver !== undefined && { driver }),
     ...(memory !== undefined && { memory }),
     ...(hashKeys !== undefined && { hashKeys }),
     ...(clock !== undefined && { clock }),
   };
-  const parts = engineParts({ ...given, enabled }, report);
-  for (const [name, policy] of Object.entries(options.policies ?? {})) {
-    parts.registry.define(name, policy, `policies.${name}`);
-  }
+  const parts = engineParts({ ...given, enabled }, report, (registry) => {
+    for (const [name, policy] of Object.entries(options.policies ?? {})) {
+      registry.define(name, policy, `policies.${name}`);
+    }
+  });
+  await parts.driver.started;
   return parts;
 }
 

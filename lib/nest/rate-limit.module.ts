@@ -81,9 +81,6 @@ export class RateLimitModule
     this.#methodLimits = methodLimits;
     this.#report = report;
     explorer.requireOnlyOne(RateLimitModule);
-    for (const name of options.withoutEffect) {
-      report({ code: 'RL_OPTION_HAS_NO_EFFECT', message: `${name} has no effect with the memory driver` });
-    }
     this.#compile();
     // Every class is known by now, and no route has been made yet: what is added here comes before the
     // application's own global guards, which an APP_GUARD of an imported module would not.

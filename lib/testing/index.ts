@@ -1,2 +1,4 @@
 export { ManualClock } from './manual-clock.js';
 export { disableRateLimits } from './disable-rate-limits.js';
+export { describeDriver, type DriverSuiteOptions } from './describe-driver.js';
+export type { TestFramework } from './test-framework.js';

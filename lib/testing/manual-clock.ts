@@ -30,10 +30,13 @@ export class ManualClock implements Clock {
     this.#now = end;
   }
 
-  /** Jumps to a time, also backwards. Timers that are due by then fire. */
+  /** Jumps to a time, also backwards. Timers that are due by then fire there, once each. */
   set(ms: number): void {
-    if (ms >= this.#now) this.advance(ms - this.#now);
-    else this.#now = ms;
+    this.#now = ms;
+    const due = [...this.#timers].filter((timer) => timer.due <= ms).toSorted((a, b) => a.due - b.due);
+    for (const timer of due) {
+      if (this.#timers.delete(timer)) timer.callback();
+    }
   }
 
   setTimer(callback: () => void, delayMs: number): () => void {

@@ -1,5 +1,5 @@
 import { outsideAnyCall } from '../../core/async-context.js';
-import type { Clock } from '../../core/clock.js';
+import { wholeTime, type Clock } from '../../core/clock.js';
 
 /** After so many uses the clock is read again, so that a spin inside one event-loop turn ends. */
 const USES_PER_READ = 50;
@@ -47,9 +47,12 @@ export class CoarseClock {
     outsideAnyCall(this.#watchTurn);
   }
 
-  /** Brings the reading up to date, exactly. */
+  /**
+   * Brings the reading up to date, exactly.
+   * @throws RateLimitError with `RL_INVALID_CLOCK`: no comparison with such a time would deny anything
+   */
   refresh(): void {
-    const now = Math.floor(this.#clock.now());
+    const now = wholeTime(this.#clock);
     if (now !== this.reading.now) this.reading.now = now;
   }
 

@@ -1,3 +1,4 @@
+import { detached } from '../../core/detached.js';
 import { EntryRing } from './entry-ring.js';
 import { KEY_WORDS, textAt, type SubjectKey } from './subject-key.js';
 
@@ -209,14 +210,3 @@ export class Columns {
     if (this.logs !== undefined) this.logs[slot] = undefined;
   }
 }
-
-/**
- * A copy of a text as one flat string: a slice would keep the text it was cut from alive, and a concatenation its
- * parts, for as long as the counter lives.
- */
-function detached(text: string): string {
-  const encoding = BEYOND_LATIN1.test(text) ? 'utf16le' : 'latin1';
-  return Buffer.from(text, encoding).toString(encoding);
-}
-
-const BEYOND_LATIN1 = /[^\u0000-\u00ff]/;

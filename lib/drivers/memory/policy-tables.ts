@@ -7,15 +7,21 @@ export class PolicyTables {
   readonly counters: SubjectTable;
   /** Whether calls may be held, so that some can't go at once. */
   readonly shapes: boolean;
+  /** Registers to step on before there is an entry. */
+  readonly scratch: Float64Array;
+  /** Charges up to this one were made by another algorithm. */
+  readonly sinceSerial: number;
   #idleOf: Quota | undefined;
   #idleMs = 0;
   #patient: Quota | undefined;
   #impatient: Quota | undefined;
 
-  constructor(policy: string, algorithm: Algorithm) {
-    const width = algorithm.shape === 'registers' ? algorithm.registers.length : 0;
+  constructor(policy: string, algorithm: Algorithm, sinceSerial: number) {
+    const width = widthOf(algorithm);
     this.algorithm = algorithm;
+    this.sinceSerial = sinceSerial;
     this.counters = new SubjectTable(policy, width, algorithm.shape === 'log');
+    this.scratch = new Float64Array(width);
     this.shapes = algorithm.uses.includes('maxDelay');
   }
 
@@ -38,4 +44,9 @@ export class PolicyTables {
     }
     return this.#impatient;
   }
+}
+
+/** How many registers a counter has. */
+function widthOf(algorithm: Algorithm): number {
+  return algorithm.shape === 'registers' ? algorithm.registers.length : 0;
 }

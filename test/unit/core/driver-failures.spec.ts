@@ -8,7 +8,7 @@ import {
   type PolicyOptions,
 } from 'nestjs-distlimit';
 import { ManualClock } from 'nestjs-distlimit/testing';
-import { createEngine } from '../../../lib/create-rate-limiter.js';
+import { engineOf } from '../../support/engine.js';
 import { failing, failingSynchronous, wrapped, type Replacements } from '../../support/wrapped-driver.js';
 
 const AWAY = new Error('the store is away');
@@ -85,9 +85,13 @@ describe('a driver that fails', () => {
   });
 
   it('asks policies in shadow mode for nothing', async () => {
-    const { engine, registry } = createEngine({ driver: wrapped(memory, failing(AWAY, 'decide')) }, () => {});
-    registry.define('enforced', { limit: 1, window: '1s', onUnavailable: 'allow' }, 'enforced');
-    registry.define('trial', { limit: 1, window: '1s', mode: 'shadow' }, 'trial');
+    const engine = engineOf(
+      { driver: wrapped(memory, failing(AWAY, 'decide')) },
+      {
+        enforced: { limit: 1, window: '1s', onUnavailable: 'allow' },
+        trial: { limit: 1, window: '1s', mode: 'shadow' },
+      },
+    );
     const service = new RateLimiterService(engine);
     const charges = ['enforced', 'trial'].map((policy) => ({ policy, subject: 'a' }));
     expect(await service.consumeAll(charges)).toMatchObject([{ allowed: true }, { allowed: true }]);

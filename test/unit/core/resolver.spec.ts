@@ -5,7 +5,7 @@ import {
   type PolicyResolver,
   type Quota,
 } from 'nestjs-distlimit';
-import { createEngine } from '../../../lib/create-rate-limiter.js';
+import { engineOf } from '../../support/engine.js';
 import { wrapped } from '../../support/wrapped-driver.js';
 
 let memory: MemoryDriver;
@@ -25,9 +25,13 @@ function start(resolve: (...args: never[]) => unknown) {
       return memory.decide(group);
     },
   });
-  const { engine, registry } = createEngine({ driver }, () => {});
-  registry.define('api', { limit: 10, window: '1m' }, 'policies.api');
-  registry.define('bucket', { limit: 10, window: '1m', algorithm: 'token-bucket' }, 'policies.bucket');
+  const engine = engineOf(
+    { driver },
+    {
+      api: { limit: 10, window: '1m' },
+      bucket: { limit: 10, window: '1m', algorithm: 'token-bucket' },
+    },
+  );
   engine.useResolver({ resolve } as PolicyResolver);
   return { engine, service: new RateLimiterService(engine) };
 }

@@ -140,7 +140,7 @@ describe("the module's options", () => {
     ['observers that are none', { observers: ['me'] }, 'RL_INVALID_OPTION', 'observers.0'],
     ['a clock without hands', { clock: {} }, 'RL_INVALID_OPTION', 'clock'],
     ['text for yes', { registerGuard: 'yes' }, 'RL_INVALID_OPTION', 'registerGuard'],
-    ['Redis', { redis: 'redis://localhost' }, 'RL_NOT_AVAILABLE', 'redis'],
+    ['a prefix that decides the slot', { prefix: '{app}' }, 'RL_INVALID_NAME', 'prefix'],
     ['the hybrid options', { hybrid: {} }, 'RL_NOT_AVAILABLE', 'hybrid'],
     ['sources', { sources: [] }, 'RL_NOT_AVAILABLE', 'sources'],
   ])('refuse %s', (_title, wrong, code, path) => {

@@ -54,7 +54,7 @@ describe('MemoryDriver with maxKeys', () => {
       if (i % 50_000 === 0 && driver.status().keys > 100_000) throw new Error(`${driver.status().keys} keys`);
     }
     expect(driver.status()).toMatchObject({ keys: 100_000, evictions: 900_000 });
-    expect([...driver.tables].reduce((sum, table) => sum + table.count, 0)).toBe(100_000);
+    expect([...driver.store.tables].reduce((sum, table) => sum + table.count, 0)).toBe(100_000);
     void driver.close();
   });
 
@@ -92,7 +92,7 @@ describe('MemoryDriver with maxKeys', () => {
     expect(driver.tryTake(strict, strict, 'c', 1)).toBe(true);
     expect(told.length).toBeGreaterThan(1);
     expect(driver.status().keys).toBe(2);
-    expect([...driver.tables].reduce((sum, table) => sum + table.count, 0)).toBe(2);
+    expect([...driver.store.tables].reduce((sum, table) => sum + table.count, 0)).toBe(2);
   });
 
   it('does not count a table twice that was replaced while it was swept', () => {

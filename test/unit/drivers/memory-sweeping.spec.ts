@@ -12,7 +12,7 @@ describe('sweeping', () => {
     driver.tryTake(policy, policy, 'user:7', 1);
     clock.advance(30_000);
     expect(driver.status().keys).toBe(1);
-    const shards = Array.from({ length: 64 }, (_, i) => driver.tables[0]!.shardAt(i));
+    const shards = Array.from({ length: 64 }, (_, i) => driver.store.tables[0]!.shardAt(i));
     expect(shards.filter((shard) => shard !== undefined)).toHaveLength(1);
   });
 
@@ -41,7 +41,7 @@ describe('sweeping', () => {
     const after = chargeOf('', { algorithm: 'gcra' }).policy;
     for (let i = 0; i < 2_000; i++) driver.tryTake(before, before, `user:${i}`, 1);
     clock.time += 60_000;
-    const sweep = new Sweep(driver, clock.time);
+    const sweep = new Sweep(driver.store, clock.time);
     expect(sweep.slice(100)).toBe(false);
     driver.tryTake(after, after, 'one', 1);
     while (!sweep.slice(100));
@@ -54,7 +54,7 @@ describe('sweeping', () => {
     const { policy } = chargeOf('');
     for (let i = 0; i < 100_000; i++) driver.tryTake(policy, policy, `user:${i}`, 1);
     clock.time += 3_600_000;
-    const sweep = new Sweep(driver, clock.time);
+    const sweep = new Sweep(driver.store, clock.time);
     let slices = 1;
     let most = 0;
     for (let keys = driver.status().keys; !sweep.slice(); slices++) {

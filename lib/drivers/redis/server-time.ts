@@ -1,0 +1,37 @@
+/**
+ * What is known of a server's clock: by how much it is ahead of ours. Each reply that carries the server's time narrows
+ * that down to between when the command was sent and when the reply was here.
+ */
+export class ServerTime {
+  #least = -Infinity;
+  #most = Infinity;
+
+  /**
+   * @param serverMs what the server's clock showed, whole milliseconds
+   * @param sentAt, receivedAt by our clock, in milliseconds
+   */
+  learn(serverMs: number, sentAt: number, receivedAt: number): void {
+    const least = serverMs - receivedAt;
+    // The server rounds down: it may have been almost a millisecond later.
+    const most = serverMs + 1 - sentAt;
+    if (least > this.#most || most < this.#least) {
+      // One of the clocks was set, or has drifted by more than a round trip: what was known is no longer true.
+      this.#least = least;
+      this.#most = most;
+    } else {
+      this.#least = Math.max(this.#least, least);
+      this.#most = Math.min(this.#most, most);
+    }
+  }
+
+  /** The latest that the server's clock can show at `at` of ours; `undefined` before the first reply. */
+  latestAt(at: number): number | undefined {
+    return this.#most === Infinity ? undefined : Math.ceil(at + this.#most);
+  }
+
+  /** Another server may answer from now on. */
+  forget(): void {
+    this.#least = -Infinity;
+    this.#most = Infinity;
+  }
+}

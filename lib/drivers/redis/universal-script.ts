@@ -1,0 +1,689 @@
+import { createHash } from 'node:crypto';
+import { MAX_CLOCK_LEAD_MS, type Algorithm } from '../../core/algorithm.js';
+import { RateLimitError } from '../../core/errors.js';
+import { BATCH, HELD_CLOCK_GRACE_MS, NONE, OPERATION, RESULT } from './protocol.js';
+
+/** A script as Redis knows it. */
+export interface Script {
+  readonly source: string;
+  readonly sha: string;
+}
+
+/**
+ * The one script that does everything, for the algorithms seen so far. Built-in ones are there from the beginning; one
+ * of a user's own makes a longer script when it is first used.
+ */
+export class UniversalScript {
+  readonly #indexes = new Map<Algorithm, number>();
+  #script: Script | undefined;
+
+  constructor(algorithms: Iterable<Algorithm>) {
+    for (const algorithm of algorithms) this.indexOf(algorithm);
+  }
+
+  /**
+   * The algorithm's number within {@link current}, from 1 on.
+   * @throws RateLimitError with `RL_ALGORITHM_WITHOUT_SCRIPT`
+   */
+  indexOf(algorithm: Algorithm): number {
+    const known = this.#indexes.get(algorithm);
+    if (known !== undefined) return known;
+    if (algorithm.lua === undefined) {
+      throw new RateLimitError(
+        'RL_ALGORITHM_WITHOUT_SCRIPT',
+        `the algorithm '${algorithm.name}' has no \`lua\`, so it can't be decided in Redis`,
+      );
+    }
+    const index = this.#indexes.size + 1;
+    this.#indexes.set(algorithm, index);
+    this.#script = undefined;
+    return index;
+  }
+
+  get current(): Script {
+    return (this.#script ??= scriptOf([...this.#indexes.keys()]));
+  }
+}
+
+function scriptOf(algorithms: readonly Algorithm[]): Script {
+  const source = [PRELUDE, LOG, algorithmSource(algorithms), MAIN].join('\n');
+  return { source, sha: createHash('sha1').update(source).digest('hex') };
+}
+
+/**
+ * Each algorithm's functions are made when a batch first needs them, and not in every run of the script. Gives a list:
+ * whether it is a log, the registers' names, step, refund.
+ */
+function algorithmSource(algorithms: readonly Algorithm[]): string {
+  const branches = algorithms.map((algorithm, i) => {
+    const registers = algorithm.shape === 'registers' ? algorithm.registers : [];
+    const names = registers.map((name) => JSON.stringify(name)).join(', ');
+    return `  ${i === 0 ? 'if' : 'elseif'} index == ${i + 1} then
+    local step, refund = (function() ${algorithm.lua}
+    end)()
+    return { isLog = ${algorithm.shape === 'log'}, names = { ${names} }, step = step, refund = refund }`;
+  });
+  return `local function algorithmAt(index)\n${branches.join('\n')}\n  end\nend\n`;
+}
+
+const PRELUDE = `
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local NEVER, MAX_CLOCK_LEAD_MS = math.huge, ${MAX_CLOCK_LEAD_MS}
+local call, try = redis.call, redis.pcall
+
+local input = cmsgpack.unpack(ARGV[1])
+local notAfter, now = input[1], input[2]
+local held = now ~= ${NONE}
+local time = call('TIME')
+local serverTime = time[1] * 1000 + floor(time[2] / 1000)
+-- Orders charges and resets: in microseconds, and one more after each reset of this batch.
+local serial = time[1] * 1000000 + time[2]
+if not held then now = serverTime end
+if notAfter ~= ${NONE} and serverTime > notAfter then
+  return struct.pack('<dd', serverTime, ${BATCH.late})
+end
+`;
+
+/**
+ * A log on a list: total, expiry and the serial it was made with first, then a time and a cost for each entry. Reads are kept, writes are held back
+ * until \`flush\`, so that a trial can be taken back and a broken key elsewhere in the group finds nothing changed.
+ */
+const LOG = `
+local HEADER, CHUNK = 3, 32
+
+local Log = {}
+Log.__index = Log
+
+local function openLog(key)
+  local length = try('LLEN', key)
+  if type(length) == 'table' then return nil end
+  local log = setmetatable({
+    key = key, exists = length > 0, stored = max(0, (length - HEADER) / 2), first = 0, size = 0, total = 0,
+    times = {}, costs = {}, amended = {},
+  }, Log)
+  log.size = log.stored
+  if not log.exists then return log end
+  local last = length <= HEADER + 2 * CHUNK and -1 or HEADER - 1
+  local head = call('LRANGE', key, 0, last)
+  log.total, log.expiry, log.since = tonumber(head[1]), tonumber(head[2]), tonumber(head[3])
+  if not log.total or not log.expiry or not log.since then return nil end
+  if last == -1 and not log:keep(0, head, HEADER) then return nil end
+  return log
+end
+
+-- Entries have the number they had when the log was opened: log.first is that of the oldest one left.
+function Log:keep(from, values, offset)
+  for i = offset + 1, #values - 1, 2 do
+    local entry = from + (i - offset - 1) / 2
+    local time, cost = tonumber(values[i]), tonumber(values[i + 1])
+    if not time or not cost then return false end
+    if self.times[entry] == nil then
+      self.times[entry] = time
+      self.costs[entry] = cost
+    end
+  end
+  return true
+end
+
+function Log:fetch(entry)
+  local from = entry - entry % CHUNK
+  local at = HEADER + 2 * from
+  if not self:keep(from, call('LRANGE', self.key, at, at + 2 * CHUNK - 1), 0) then
+    error('the log has an entry that is no number')
+  end
+end
+
+function Log:time(i)
+  local entry = self.first + i
+  if self.times[entry] == nil then self:fetch(entry) end
+  return self.times[entry]
+end
+
+function Log:cost(i)
+  local entry = self.first + i
+  if self.costs[entry] == nil then self:fetch(entry) end
+  return self.costs[entry]
+end
+
+function Log:push(time, cost)
+  local entry = self.first + self.size
+  self.times[entry] = time
+  self.costs[entry] = cost
+  self.size = self.size + 1
+  self.total = self.total + cost
+end
+
+function Log:dropOldest(count)
+  for i = 0, count - 1 do self.total = self.total - self:cost(i) end
+  self.first = self.first + count
+  self.size = self.size - count
+end
+
+function Log:amend(i, time, cost)
+  local entry = self.first + i
+  self.total = self.total + cost - self:cost(i)
+  if self.before then self.before[#self.before + 1] = { entry, self:time(i), self.costs[entry] } end
+  self.times[entry] = time
+  self.costs[entry] = cost
+  if entry < self.stored then self.amended[entry] = true end
+end
+
+function Log:save()
+  self.before = { first = self.first, size = self.size, total = self.total }
+end
+
+function Log:restore()
+  local before = self.before
+  for i = #before, 1, -1 do
+    local entry = before[i][1]
+    self.times[entry] = before[i][2]
+    self.costs[entry] = before[i][3]
+  end
+  local pushedFrom = max(before.first + before.size, 0)
+  for entry = pushedFrom, self.first + self.size - 1 do
+    self.times[entry] = nil
+    self.costs[entry] = nil
+  end
+  self.first, self.size, self.total = before.first, before.size, before.total
+end
+
+function Log:changed()
+  local before = self.before
+  return self.first ~= before.first or self.size ~= before.size or #before > 0
+end
+
+function Log:flush()
+  local key, stored, first = self.key, self.stored, self.first
+  if self.size == 0 then
+    call('UNLINK', key)
+    return
+  end
+  if not self.exists then
+    call('RPUSH', key, self.total, self.expiry, self.since)
+  elseif first >= stored then
+    -- Nothing that was stored is left.
+    call('LTRIM', key, 0, HEADER - 1)
+  elseif first > 0 then
+    -- What was the last of the dropped entries makes room for the header.
+    call('LTRIM', key, 2 * first, -1)
+  end
+  if self.exists then
+    call('LSET', key, 0, self.total)
+    call('LSET', key, 1, self.expiry)
+    call('LSET', key, 2, self.since)
+  end
+  for entry in pairs(self.amended) do
+    if entry >= first then
+      call('LSET', key, HEADER + 2 * (entry - first), self.times[entry])
+      call('LSET', key, HEADER + 2 * (entry - first) + 1, self.costs[entry])
+    end
+  end
+  for entry = max(stored, first), first + self.size - 1 do
+    call('RPUSH', key, self.times[entry], self.costs[entry])
+  end
+end
+`;
+
+const MAIN = `
+local out, w = { serverTime, ${BATCH.done} }, 2
+
+-- Quotas, each once a batch.
+local algorithms, quotas = {}, {}
+local at = 4
+for i = 1, input[3] do
+  local index = input[at]
+  local algorithm = algorithms[index]
+  if not algorithm then
+    algorithm = algorithmAt(index)
+    if held and not algorithm.isLog then algorithm.names[#algorithm.names + 1] = 'expiry' end
+    algorithms[index] = algorithm
+  end
+  quotas[i] = {
+    algorithm = algorithm, limit = input[at + 1], windowMs = input[at + 2], burst = input[at + 3],
+    maxDelayMs = input[at + 4], idleMs = input[at + 5],
+  }
+  at = at + 6
+end
+
+-- What is at each key: read once, written once, at the end. KEYS are a counter and its block in turn.
+local counters = #KEYS / 2
+local states, shapes, exists, expiries, dirty, touched, order = {}, {}, {}, {}, {}, {}, {}
+-- By key: the serial that a counter was made with in this batch; since when and for how long its subject is blocked.
+local made = {}
+local blocks, blockDurations = {}, {}
+do
+  local keys = {}
+  for from = 1, counters, 1000 do
+    local count = min(1000, counters - from + 1)
+    for i = 1, count do keys[i] = KEYS[2 * (from + i - 1)] end
+    local found = call('MGET', unpack(keys, 1, count))
+    for i = 1, count do
+      local k, block = from + i - 1, found[i]
+      blocks[k] = 0
+      if block then
+        local blockedUntil, duration = string.match(block, '^(%d+) (%d+)$')
+        if duration then blocks[k], blockDurations[k] = tonumber(blockedUntil), tonumber(duration) end
+      end
+    end
+  end
+end
+
+-- The value is two numbers, which Redis makes into text.
+local function setBlock(k, duration)
+  local key, blockedUntil = KEYS[2 * k], now + duration
+  blocks[k], blockDurations[k] = blockedUntil, duration
+  call('SET', key, blockedUntil)
+  call('APPEND', key, ' ')
+  call('APPEND', key, duration)
+  if held then
+    call('PEXPIRE', key, duration + ${HELD_CLOCK_GRACE_MS})
+  else
+    call('PEXPIREAT', key, blockedUntil)
+  end
+end
+
+local function forgetBlock(k)
+  blocks[k] = 0
+  call('UNLINK', KEYS[2 * k])
+end
+
+local function blockedMs(k)
+  if blocks[k] == 0 then return 0 end
+  -- Made by a clock that was far ahead: it begins now, or it would never end.
+  if blocks[k] - blockDurations[k] > now + MAX_CLOCK_LEAD_MS then setBlock(k, blockDurations[k]) end
+  return max(0, blocks[k] - now)
+end
+
+-- The state at a key; nil where something else is there.
+local function load(k, quota)
+  local state = states[k]
+  if state then return state end
+  local algorithm = quota.algorithm
+  local key = KEYS[2 * k - 1]
+  if algorithm.isLog then
+    state = openLog(key)
+    if not state then return nil end
+    if held and state.exists and state.expiry <= now then
+      call('UNLINK', key)
+      state = openLog(key)
+    end
+    exists[k] = state.exists
+    expiries[k] = state.expiry
+  else
+    local names = algorithm.names
+    local fields = try('HMGET', key, unpack(names))
+    if fields.err then return nil end
+    local width = held and #names - 1 or #names
+    state = {}
+    local found = false
+    for i = 1, width do
+      local field = fields[i]
+      if field then
+        local number = tonumber(field)
+        if not number then return nil end
+        state[i] = number
+        found = true
+      else
+        state[i] = 0
+      end
+    end
+    if found and held then
+      expiries[k] = tonumber(fields[width + 1] or '') or now
+      if expiries[k] <= now then
+        for i = 1, width do state[i] = 0 end
+        found = false
+      end
+    end
+    exists[k] = found
+  end
+  states[k] = state
+  shapes[k] = algorithm
+  order[#order + 1] = k
+  return state
+end
+
+-- What a trial may have to take back.
+local saved = {}
+
+local function save(k)
+  local state = states[k]
+  if shapes[k].isLog then
+    state:save()
+    return
+  end
+  local copy = saved[k]
+  if not copy then
+    copy = {}
+    saved[k] = copy
+  end
+  for i = 1, #state do copy[i] = state[i] end
+end
+
+local function restore(k)
+  local state = states[k]
+  if shapes[k].isLog then
+    state:restore()
+    return
+  end
+  local copy = saved[k]
+  for i = 1, #state do state[i] = copy[i] end
+end
+
+local function changed(k)
+  local state = states[k]
+  if shapes[k].isLog then return state:changed() end
+  local copy = saved[k]
+  for i = 1, #state do
+    if state[i] ~= copy[i] then return true end
+  end
+  return false
+end
+
+local function keepUntil(k, expiry)
+  expiries[k] = expiry
+  touched[k] = true
+end
+
+-- Until when a key is kept that exists.
+local function keptUntil(k)
+  if expiries[k] then return expiries[k] end
+  local left = call('PTTL', KEYS[2 * k - 1])
+  return left < 0 and 0 or serverTime + left
+end
+
+-- A denial writes no more than what it corrected. Its key is kept at least until the whole quota is back.
+local function keepDenied(k, quota, chargedAt, resetAfter)
+  if not exists[k] then return end
+  if changed(k) then dirty[k] = true end
+  keepUntil(k, max(chargedAt + quota.idleMs, now + resetAfter))
+end
+
+local function broken(k)
+  out[w + 1] = ${RESULT.broken}
+  out[w + 2] = k
+  w = w + 2
+end
+
+local function answer(allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark, blocked)
+  out[w + 1] = allowed and 1 or 0
+  out[w + 2] = remaining
+  out[w + 3] = retryAfter
+  out[w + 4] = resetAfter
+  out[w + 5] = delay
+  out[w + 6] = chargedAt
+  out[w + 7] = mark
+  out[w + 8] = blocked
+  w = w + 8
+end
+
+-- A denial comes with the state it was read from, by which whoever asked can deny the next call himself.
+local function appendState(k)
+  if shapes[k].isLog then return end
+  local state = states[k]
+  for i = 1, #state do out[w + i] = state[i] end
+  w = w + #state
+end
+
+local function answerDenied(k, remaining, retryAfter, resetAfter, chargedAt, mark, blocked)
+  if blocked > 0 then
+    answer(false, 0, max(retryAfter, blocked), max(resetAfter, blocked), 0, chargedAt, mark, blocked)
+  else
+    answer(false, remaining, retryAfter, resetAfter, 0, chargedAt, mark, 0)
+  end
+  appendState(k)
+end
+
+-- Starts the policy's own block where this denial is its own; returns for how long the subject is blocked.
+local function blockAfterDenial(k, blocked, duration, shadow)
+  if blocked > 0 or shadow == 1 or duration == 0 then return blocked end
+  setBlock(k, duration)
+  return duration
+end
+
+local trial, uses, totals = {}, {}, {}
+
+-- What is left at a key without a charge, and until when all is back.
+local function measure(k, quota)
+  local _, remaining, _, resetAfter = quota.algorithm.step(states[k], quota, now, 0)
+  return remaining, resetAfter
+end
+
+-- When all that a group takes of one counter would be admitted: the state holds none of it.
+local function retryAfterAll(k, quota, total, otherwise)
+  save(k)
+  local allowed, _, retryAfter = quota.algorithm.step(states[k], quota, now, total)
+  restore(k)
+  return allowed and otherwise or retryAfter
+end
+
+-- Tries each charge on what those before it left: the outcome, whether it passes, for how long its subject is blocked,
+-- whether the arithmetic alone would admit it, and what the group takes of its counter up to it.
+local TRIAL = 10
+
+local function try_all(first, count)
+  local passes = true
+  for j = 0, count - 1 do
+    local c, t = first + 5 * j, TRIAL * j
+    local k, quota, cost = input[c], quotas[input[c + 1]], input[c + 2]
+    if uses[k] == 0 then save(k) end
+    uses[k] = uses[k] + 1
+    totals[k] = totals[k] + cost
+    local blocked = blockedMs(k)
+    local allowed
+    allowed, trial[t + 2], trial[t + 3], trial[t + 4], trial[t + 5], trial[t + 6], trial[t + 7] =
+      quota.algorithm.step(states[k], quota, now, cost)
+    trial[t + 1] = allowed and blocked == 0
+    trial[t + 8] = blocked
+    trial[t + 9] = allowed
+    trial[t + 10] = totals[k]
+    if not trial[t + 1] and input[c + 4] == 0 then passes = false end
+  end
+  return passes
+end
+
+local function takeBack(first, count)
+  for j = 0, count - 1 do
+    local c, t = first + 5 * j, TRIAL * j
+    local k = input[c]
+    if trial[t + 9] or uses[k] > 1 then
+      restore(k)
+    else
+      keepDenied(k, quotas[input[c + 1]], trial[t + 6], trial[t + 4])
+    end
+  end
+end
+
+local function decide(count)
+  local first = at
+  at = at + 5 * count
+  for j = 0, count - 1 do
+    local k = input[first + 5 * j]
+    if not load(k, quotas[input[first + 5 * j + 1]]) then return broken(k) end
+    uses[k], totals[k] = 0, 0
+  end
+
+  local passes = try_all(first, count)
+  out[w + 1] = passes and ${RESULT.done} or ${RESULT.denied}
+  out[w + 2] = serial
+  w = w + 2
+  if not passes then takeBack(first, count) end
+
+  for j = 0, count - 1 do
+    local c, t = first + 5 * j, TRIAL * j
+    local k, quota, cost = input[c], quotas[input[c + 1]], input[c + 2]
+    local remaining, retryAfter, resetAfter = trial[t + 2], trial[t + 3], trial[t + 4]
+    local blocked = trial[t + 8]
+    if trial[t + 1] and passes then
+      if not exists[k] then exists[k], made[k] = true, serial end
+      dirty[k] = true
+      keepUntil(k, trial[t + 6] + quota.idleMs)
+      answer(true, remaining, 0, resetAfter, trial[t + 5], trial[t + 6], trial[t + 7], 0)
+    elseif trial[t + 9] then
+      -- Admitted in itself: kept out by others of the group, or by a block.
+      if passes then restore(k) end
+      remaining, resetAfter = measure(k, quota)
+      if blocked > 0 then
+        answerDenied(k, remaining, 0, resetAfter, trial[t + 6], trial[t + 7], blocked)
+      else
+        answer(true, remaining, 0, resetAfter, trial[t + 5], trial[t + 6], trial[t + 7], 0)
+      end
+    else
+      if passes then
+        keepDenied(k, quota, trial[t + 6], resetAfter)
+      else
+        if trial[t + 10] ~= cost then retryAfter = retryAfterAll(k, quota, trial[t + 10], retryAfter) end
+        blocked = blockAfterDenial(k, blocked, input[c + 3], input[c + 4])
+      end
+      answerDenied(k, remaining, retryAfter, resetAfter, trial[t + 6], trial[t + 7], blocked)
+    end
+  end
+end
+
+local function peek()
+  local k, quota = input[at], quotas[input[at + 1]]
+  at = at + 2
+  if not load(k, quota) then return broken(k) end
+  local blocked = blockedMs(k)
+  save(k)
+  local allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark =
+    quota.algorithm.step(states[k], quota, now, 1)
+  restore(k)
+  if allowed then
+    save(k)
+    remaining, resetAfter = measure(k, quota)
+    restore(k)
+  end
+  -- A lowered limit takes longer to be gone than the counter was to be kept.
+  if exists[k] and keptUntil(k) < now + resetAfter then keepUntil(k, now + resetAfter) end
+  out[w + 1] = ${RESULT.done}
+  w = w + 1
+  if blocked > 0 then
+    answer(false, 0, max(retryAfter, blocked), max(resetAfter, blocked), 0, chargedAt, mark, blocked)
+  else
+    answer(allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark, 0)
+  end
+end
+
+local function done(k, announce)
+  out[w + 1] = ${RESULT.done}
+  w = w + 1
+  -- Who may not publish is no reason to fail: what others remember lives a second at most.
+  if announce == 1 then try('PUBLISH', ARGV[2], KEYS[2 * k - 1]) end
+end
+
+-- The serial that a counter was made with: charges before that were of another, which a reset has forgotten.
+local function since(k)
+  if made[k] or not exists[k] then return made[k] or 0 end
+  if shapes[k].isLog then return states[k].since end
+  return tonumber(call('HGET', KEYS[2 * k - 1], 'since') or '') or 0
+end
+
+local function refund(k, quota, announce, cost, receipt)
+  if not load(k, quota) then return broken(k) end
+  local forgotten = receipt ~= nil and receipt.serial ~= ${NONE} and receipt.serial < since(k)
+  if exists[k] and not forgotten then
+    quota.algorithm.refund(states[k], quota, now, cost, receipt)
+    dirty[k] = true
+  end
+  done(k, announce)
+end
+
+local function reset(k)
+  call('UNLINK', KEYS[2 * k - 1])
+  if states[k] then
+    if shapes[k].isLog then
+      states[k] = openLog(KEYS[2 * k - 1])
+    else
+      for i = 1, #states[k] do states[k][i] = 0 end
+    end
+    exists[k], dirty[k], touched[k], made[k], expiries[k] = false, nil, nil, nil, nil
+  end
+  serial = serial + 1
+  forgetBlock(k)
+end
+
+while at <= #input do
+  local operation, k = input[at], input[at + 1]
+  if operation == ${OPERATION.decide} then
+    at = at + 2
+    decide(k)
+  elseif operation == ${OPERATION.peek} then
+    at = at + 1
+    peek()
+  elseif operation == ${OPERATION.refund} then
+    local cost = input[at + 4]
+    local receipt = {
+      cost = cost, limit = input[at + 5], windowMs = input[at + 6], chargedAt = input[at + 7], mark = input[at + 8],
+      serial = input[at + 9],
+    }
+    refund(k, quotas[input[at + 2]], input[at + 3], cost, receipt)
+    at = at + 10
+  elseif operation == ${OPERATION.giveBack} then
+    refund(k, quotas[input[at + 2]], input[at + 3], input[at + 4])
+    at = at + 5
+  elseif operation == ${OPERATION.reset} then
+    reset(k)
+    done(k, input[at + 2])
+    at = at + 3
+  elseif operation == ${OPERATION.block} then
+    setBlock(k, input[at + 3])
+    done(k, input[at + 2])
+    at = at + 4
+  else
+    forgetBlock(k)
+    done(k, input[at + 2])
+    at = at + 3
+  end
+end
+
+local fields = {}
+for i = 1, #order do
+  local k = order[i]
+  local key, expiry = KEYS[2 * k - 1], expiries[k]
+  if dirty[k] then
+    local state, algorithm = states[k], shapes[k]
+    if algorithm.isLog then
+      state.expiry = expiry
+      state.since = made[k] or state.since
+      state:flush()
+    else
+      local width, names = #state, algorithm.names
+      for r = 1, width do
+        fields[2 * r - 1] = names[r]
+        fields[2 * r] = state[r]
+      end
+      if held then
+        fields[2 * width + 1] = names[width + 1]
+        fields[2 * width + 2] = expiry
+        width = width + 1
+      end
+      if made[k] then
+        fields[2 * width + 1] = 'since'
+        fields[2 * width + 2] = made[k]
+        width = width + 1
+      end
+      call('HSET', key, unpack(fields, 1, 2 * width))
+    end
+  elseif touched[k] then
+    if shapes[k].isLog then
+      call('LSET', key, 1, expiry)
+    elseif held then
+      call('HSET', key, 'expiry', expiry)
+    end
+  end
+  if touched[k] then
+    if held then
+      call('PEXPIRE', key, max(1, expiry - now) + ${HELD_CLOCK_GRACE_MS})
+    else
+      call('PEXPIREAT', key, expiry)
+    end
+  end
+end
+
+local reply = {}
+for from = 1, w, 2000 do
+  local to = min(w, from + 1999)
+  reply[#reply + 1] = struct.pack('<' .. string.rep('d', to - from + 1), unpack(out, from, to))
+end
+return #reply == 1 and reply[1] or table.concat(reply)
+`;

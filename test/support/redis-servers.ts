@@ -1,0 +1,289 @@
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+
+/** Real servers that a test starts on free ports, and can stop, kill and freeze. */
+export interface RedisServer {
+  readonly port: number;
+  readonly url: string;
+  /** A connection of the test's own, closed with the server. */
+  readonly client: Redis;
+  /** SIGKILL: what was in memory is gone. */
+  kill(): Promise<void>;
+  /** Starts it again, empty, on the same port. */
+  restart(): Promise<void>;
+  /** SIGSTOP: connections stay open, and nothing answers. */
+  freeze(): void;
+  resume(): void;
+  stop(): Promise<void>;
+}
+
+export interface RedisCluster {
+  /** The masters first, then a replica of each. */
+  readonly nodes: readonly RedisServer[];
+  readonly startupNodes: { readonly host: string; readonly port: number }[];
+  stop(): Promise<void>;
+}
+
+export interface SentinelSet {
+  readonly name: string;
+  readonly sentinels: { readonly host: string; readonly port: number }[];
+  /** The first master first. */
+  readonly servers: readonly RedisServer[];
+  /** Has another server made the master. */
+  failOver(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const HOST = '127.0.0.1';
+const SLOTS = 16_384;
+const HOW_TO_GET_ONE =
+  'The Redis tests need a redis-server or valkey-server on the PATH (or REDIS_URL, for those that need no server of their own). On Debian or Ubuntu: apt-get install redis-server';
+
+let found: string | undefined;
+
+/** The name of a server program on the PATH. */
+function serverProgram(): string {
+  for (const name of ['redis-server', 'valkey-server']) {
+    if (found !== undefined) break;
+    try {
+      execFileSync(name, ['--version'], { stdio: 'ignore' });
+      found = name;
+    } catch {
+      // Perhaps the other one.
+    }
+  }
+  if (found === undefined) throw new Error(HOW_TO_GET_ONE);
+  return found;
+}
+
+/** Some Redis: that of `REDIS_URL`, or one of its own. Use a prefix of your own, it may be a shared one. */
+export async function anyRedis(): Promise<Pick<RedisServer, 'url' | 'client' | 'stop'>> {
+  const url = process.env.REDIS_URL;
+  if (url === undefined || url === '') return startRedis();
+  const client = new Redis(url);
+  return { url, client, stop: async () => client.disconnect() };
+}
+
+export async function startRedis(...args: string[]): Promise<RedisServer> {
+  const port = await freePort();
+  const server = new ServerProcess(port, ['--port', String(port), ...args]);
+  await server.start();
+  return server;
+}
+
+/** Three masters, and a replica of each. */
+export async function startCluster(): Promise<RedisCluster> {
+  const nodes = await startAll(6, async () => {
+    const [port, busPort] = [await freePort(), await freePort()];
+    const options = [
+      '--cluster-enabled',
+      'yes',
+      '--cluster-node-timeout',
+      '1000',
+      '--repl-ping-replica-period',
+      '1',
+    ];
+    return new ServerProcess(port, [
+      ...['--port', String(port), '--cluster-port', String(busPort), '--cluster-replica-no-failover', 'no'],
+      ...options,
+      ...['--repl-diskless-sync-delay', '0'],
+    ]);
+  });
+  const masters = nodes.slice(0, 3);
+  const share = Math.ceil(SLOTS / masters.length);
+  await Promise.all(
+    masters.map(({ client }, i) => {
+      const count = Math.min(share, SLOTS - i * share);
+      return client.cluster('ADDSLOTS', ...Array.from({ length: count }, (_, slot) => i * share + slot));
+    }),
+  );
+  await Promise.all(nodes.map(({ client }, i) => client.call('CLUSTER', 'SET-CONFIG-EPOCH', String(i + 1))));
+  for (const { port, busPort } of nodes.slice(1)) {
+    await nodes[0]!.client.call('CLUSTER', 'MEET', HOST, String(port), String(busPort));
+  }
+  await until(async () => {
+    const known = await Promise.all(
+      nodes.map(({ client }) => client.call('CLUSTER', 'INFO') as Promise<string>),
+    );
+    return known.every((info) => info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:6'));
+  });
+  for (const [i, replica] of nodes.slice(3).entries()) {
+    const master = (await masters[i]!.client.call('CLUSTER', 'MYID')) as string;
+    await replica.client.call('CLUSTER', 'REPLICATE', master);
+  }
+  await until(async () => {
+    const maps = await Promise.all(
+      nodes.map(({ client }) => client.call('CLUSTER', 'SLOTS') as Promise<unknown[][]>),
+    );
+    return maps.every((ranges) => ranges.length === 3 && ranges.every((range) => range.length === 4));
+  });
+  return {
+    nodes,
+    startupNodes: nodes.map(({ port }) => ({ host: HOST, port })),
+    stop: () => stopAll(nodes),
+  };
+}
+
+/** A master with two replicas, watched by three Sentinels. */
+export async function startSentinels(): Promise<SentinelSet> {
+  const name = 'limits';
+  const servers = await startAll(3, async () => {
+    const port = await freePort();
+    return new ServerProcess(port, ['--port', String(port), '--repl-diskless-sync-delay', '0']);
+  });
+  const [master] = servers;
+  for (const { client } of servers.slice(1)) await client.call('REPLICAOF', HOST, String(master!.port));
+  const sentinels = await startAll(3, async () => {
+    const port = await freePort();
+    return new ServerProcess(
+      port,
+      ['--port', String(port), '--sentinel'],
+      [
+        `sentinel monitor ${name} ${HOST} ${master!.port} 2`,
+        `sentinel down-after-milliseconds ${name} 1000`,
+        `sentinel failover-timeout ${name} 3000`,
+      ],
+    );
+  });
+  const first = sentinels[0]!.client;
+  await until(async () => {
+    const known = (await first.call('SENTINEL', 'MASTER', name)) as string[];
+    const value = (field: string) => known[known.indexOf(field) + 1];
+    return value('num-slaves') === '2' && value('num-other-sentinels') === '2';
+  });
+  return {
+    name,
+    servers,
+    sentinels: sentinels.map(({ port }) => ({ host: HOST, port })),
+    async failOver() {
+      await until(async () => {
+        try {
+          return (await first.call('SENTINEL', 'FAILOVER', name)) === 'OK';
+        } catch {
+          return false;
+        }
+      });
+      await until(async () => {
+        const [, port] = (await first.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name)) as string[];
+        return Number(port) !== master!.port;
+      });
+    },
+    stop: () => stopAll([...sentinels, ...servers]),
+  };
+}
+
+/** Looks again and again, until it is so. What is waited for is another process: there is no clock to hold. */
+export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
+  const end = performance.now() + timeoutMs;
+  while (!(await condition())) {
+    if (performance.now() > end) throw new Error(`not so within ${timeoutMs} ms`);
+    await sleep(20);
+  }
+}
+
+class ServerProcess implements RedisServer {
+  readonly url: string;
+  readonly #directory = mkdtempSync(join(tmpdir(), 'distlimit-redis-'));
+  readonly #args: readonly string[];
+  #shell: ChildProcess | undefined;
+  #pid = 0;
+  #client: Redis | undefined;
+
+  constructor(
+    readonly port: number,
+    args: readonly string[],
+    config: readonly string[] = [],
+  ) {
+    this.url = `redis://${HOST}:${port}`;
+    const file = join(this.#directory, 'server.conf');
+    writeFileSync(file, config.join('\n'));
+    this.#args = [
+      file,
+      ...args,
+      '--bind',
+      HOST,
+      '--dir',
+      this.#directory,
+      '--save',
+      '',
+      '--appendonly',
+      'no',
+    ];
+  }
+
+  get busPort(): number {
+    return Number(this.#args[this.#args.indexOf('--cluster-port') + 1]);
+  }
+
+  get client(): Redis {
+    return (this.#client ??= new Redis({
+      host: HOST,
+      port: this.port,
+      retryStrategy: () => 20,
+      maxRetriesPerRequest: null,
+    }).on('error', () => {}));
+  }
+
+  async start(): Promise<void> {
+    // The shell ends the server when its own input ends: also when the tests were killed, and could do nothing.
+    const script = '"$@" >/dev/null 2>&1 & echo $!; read -r line; kill -9 $! 2>/dev/null; wait';
+    const shell = spawn('sh', ['-c', script, 'sh', serverProgram(), ...this.#args], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    this.#shell = shell;
+    const [line] = (await once(shell.stdout, 'data')) as [Buffer];
+    this.#pid = Number(String(line));
+    await until(async () => (await this.client.ping().catch(() => '')) === 'PONG');
+  }
+
+  async kill(): Promise<void> {
+    const shell = this.#shell!;
+    this.#shell = undefined;
+    shell.stdin!.end();
+    await once(shell, 'close');
+  }
+
+  restart(): Promise<void> {
+    return this.start();
+  }
+
+  freeze(): void {
+    process.kill(this.#pid, 'SIGSTOP');
+  }
+
+  resume(): void {
+    process.kill(this.#pid, 'SIGCONT');
+  }
+
+  async stop(): Promise<void> {
+    this.#client?.disconnect();
+    if (this.#shell !== undefined) await this.kill();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+}
+
+async function startAll(count: number, make: () => Promise<ServerProcess>): Promise<ServerProcess[]> {
+  const servers: ServerProcess[] = [];
+  for (let i = 0; i < count; i++) servers.push(await make());
+  await Promise.all(servers.map((server) => server.start()));
+  return servers;
+}
+
+async function stopAll(servers: readonly ServerProcess[]): Promise<void> {
+  await Promise.all(servers.map((server) => server.stop()));
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, HOST);
+  await once(probe, 'listening');
+  const address = probe.address();
+  probe.close();
+  await once(probe, 'close');
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
