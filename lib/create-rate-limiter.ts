@@ -3,10 +3,10 @@ import { monotonicClock } from './core/clock.js';
 import type { DiagnosticSink } from './core/diagnostics.js';
 import type { Driver } from './core/driver.js';
 import type { EngineOptions } from './core/engine-options.js';
-import { RateLimitConfigError } from './core/errors.js';
+import { notAvailable, RateLimitConfigError } from './core/errors.js';
+import type { LimiterEngineParts } from './core/limiter-engine.js';
 import { ObserverHub } from './core/observer.js';
 import { PolicyRegistry } from './core/policy-registry.js';
-import type { RateLimiterParts } from './core/rate-limiter.js';
 import { RedisDriver } from './drivers/redis/redis-driver.js';
 import { MemoryDriver, type MemoryDriverOptions } from './drivers/memory/memory-driver.js';
 
@@ -19,7 +19,7 @@ export function engineParts(
   options: EngineOptions,
   report: DiagnosticSink,
   define: (registry: PolicyRegistry) => void,
-): RateLimiterParts {
+): LimiterEngineParts {
   const observers = new ObserverHub(options.observers);
   const surroundings = { algorithms: ALGORITHMS, report };
   const registry = new PolicyRegistry(surroundings);
@@ -96,9 +96,4 @@ function openDriver(options: EngineOptions, observers: ObserverHub): Driver {
     ...(prefix !== undefined && { prefix }),
     ...(clock !== undefined && { clock }),
   });
-}
-
-/** The error for what is part of the contract and not part of this version. */
-export function notAvailable(path: string, expected: string, received: unknown): RateLimitConfigError {
-  return new RateLimitConfigError({ code: 'RL_NOT_AVAILABLE', path, expected, received });
 }

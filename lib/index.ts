@@ -55,7 +55,7 @@ export type {
   PolicyOptions,
 } from './core/policy.js';
 export type { PolicyResolver, QuotaOverride, ResolverRequest } from './core/policy-resolver.js';
-export type { AcquireOptions, ConsumeOptions, RateLimiterStatus } from './core/rate-limiter.js';
+export type { AcquireOptions, ConsumeOptions, RateLimiterStatus } from './core/limiter-options.js';
 export type {
   RedisClientLike,
   RedisClusterSource,

@@ -34,11 +34,38 @@ const memorySchema = v.strictObject({
   sweepIntervalMs: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
 });
 
-export const clockRule = rule('RL_INVALID_OPTION', 'a Clock: an object with now()', (value) =>
-  typeof (value as Clock | null)?.now === 'function' ? (value as Clock) : undefined,
+export const clockRule = rule(
+  'RL_INVALID_OPTION',
+  'a Clock: an object with now(), which returns milliseconds, and perhaps with setTimer()',
+  (value) => (isClock(value) ? value : undefined),
 );
 
-export const driverRule = rule('RL_INVALID_OPTION', "'memory', 'redis', or a Driver", (value) =>
+/** Asks for the time once: a clock that has none would let everything pass, or nothing. */
+function isClock(value: unknown): value is Clock {
+  const { now, setTimer } = (value ?? {}) as Partial<Clock>;
+  return (
+    typeof now === 'function' &&
+    Number.isFinite((value as Clock).now()) &&
+    (setTimer === undefined || typeof setTimer === 'function')
+  );
+}
+
+const DRIVER_METHODS = [
+  'decide',
+  'peek',
+  'refund',
+  'giveBack',
+  'reset',
+  'block',
+  'unblock',
+  'status',
+  'close',
+] as const satisfies (keyof Driver)[];
+
+const DRIVER_EXPECTED =
+  "'memory', 'redis', or a Driver: an object with a name, and the functions " + DRIVER_METHODS.join(', ');
+
+export const driverRule = rule('RL_INVALID_OPTION', DRIVER_EXPECTED, (value) =>
   ['memory', 'redis', 'hybrid'].includes(value as string) || isDriver(value)
     ? (value as EngineOptions['driver'])
     : undefined,
@@ -53,12 +80,17 @@ export const prefixRule = rule(
 );
 
 function isDriver(value: unknown): value is Driver {
-  const candidate = value as Partial<Driver> | null;
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, synchronous } = value as Partial<Driver>;
   return (
-    typeof candidate === 'object' &&
-    typeof candidate?.decide === 'function' &&
-    typeof candidate.status === 'function'
+    typeof name === 'string' &&
+    hasMethods(value, DRIVER_METHODS) &&
+    (synchronous === undefined || hasMethods(synchronous, ['decideOne', 'tryTake']))
   );
+}
+
+function hasMethods(value: object, names: readonly string[]): boolean {
+  return names.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
 }
 
 /** @throws RateLimitConfigError for the first thing that is wrong */

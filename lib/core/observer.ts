@@ -1,3 +1,4 @@
+import { isPromiseLike } from './maybe-promise.js';
 import type { Policy } from './policy.js';
 import type { Verdict } from './verdict.js';
 
@@ -64,7 +65,7 @@ export class ObserverHub {
           observer,
           event,
         );
-        if (told instanceof Promise) told.catch(() => {});
+        if (isPromiseLike(told)) told.then(undefined, () => {});
       } catch {
         // An observer's trouble is its own: the call it watches goes on.
       }

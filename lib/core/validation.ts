@@ -4,15 +4,20 @@ import { ERROR_CODES, RateLimitConfigError, type ErrorCode } from './errors.js';
 
 /**
  * A schema for one value: `parse` gives the completed value, or `undefined` for one that is not acceptable.
- * The code and the words of `expected` end up in the error.
+ * The code and the words of `expected` end up in the error, and what `show` makes of a value that was refused.
  */
-export function rule<T>(code: ErrorCode, expected: string, parse: (value: unknown) => T | undefined) {
+export function rule<T>(
+  code: ErrorCode,
+  expected: string,
+  parse: (value: unknown) => T | undefined,
+  show: (value: unknown) => unknown = (value) => value,
+) {
   return v.pipe(
     v.unknown(),
     v.rawTransform<unknown, T>(({ dataset, addIssue, NEVER }) => {
       const parsed = parse(dataset.value);
       if (parsed !== undefined) return parsed;
-      addIssue({ message: code, expected });
+      addIssue({ message: code, expected, input: show(dataset.value) });
       return NEVER;
     }),
   );
@@ -58,9 +63,12 @@ export function oneOf<const T extends readonly string[]>(names: T) {
 export const nameRule = rule(
   'RL_INVALID_NAME',
   'text of 1 to 200 characters without control characters',
-  (value) =>
-    typeof value === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/.test(value) ? value : undefined,
+  (value) => (isName(value) ? value : undefined),
 );
+
+export function isName(value: unknown): value is string {
+  return typeof value === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/.test(value);
+}
 
 /**
  * Checks `input` and returns it completed.

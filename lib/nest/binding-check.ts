@@ -1,5 +1,8 @@
 import type { ApplicationConfig } from '@nestjs/core';
 import type { DiagnosticSink } from '../core/diagnostics.js';
+import { RateLimitConfigError } from '../core/errors.js';
+import type { Policy } from '../core/policy.js';
+import type { PolicySlot } from '../core/policy-registry.js';
 import { needsInterceptor, type HandlerPlan } from './handler-plan.js';
 import { NEST_METADATA } from './nest-metadata.js';
 import { RateLimitGuard } from './rate-limit.guard.js';
@@ -32,8 +35,32 @@ export function reportUnboundHandlers(
   });
 }
 
+/**
+ * Routes are made once: a policy can't start to need the interceptor on a handler that has none.
+ * @throws RateLimitConfigError with `RL_INTERCEPTOR_REQUIRED`
+ */
+export function refuseWithoutInterceptor(
+  plans: readonly HandlerPlan[],
+  config: ApplicationConfig,
+  slot: PolicySlot,
+  candidate: Policy,
+): void {
+  const unintercepted = plans.filter(
+    (plan) =>
+      plan.policies.some((planned) => planned.slot === slot && needsInterceptor(planned, candidate)) &&
+      !isIntercepted(plan, config),
+  );
+  if (unintercepted.length === 0) return;
+  throw new RateLimitConfigError({
+    code: 'RL_INTERCEPTOR_REQUIRED',
+    path: `policies.${slot.name}`,
+    expected: `no key that may be undefined, no countIf and no enforceAt: no RateLimitInterceptor was bound to ${named(unintercepted)} at start-up`,
+    received: candidate.countIf ?? candidate.options.enforceAt ?? candidate.options.key,
+  });
+}
+
 /** Whether the interceptor runs for a handler: bound globally, to its class or to itself. */
-export function isIntercepted(plan: HandlerPlan, config: ApplicationConfig): boolean {
+function isIntercepted(plan: HandlerPlan, config: ApplicationConfig): boolean {
   return (
     config.getGlobalInterceptors().some((i) => i instanceof RateLimitInterceptor) ||
     isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor)
@@ -47,6 +74,6 @@ function isBound({ handlerClass, handler }: HandlerPlan, key: string, wanted: un
   });
 }
 
-export function named(plans: readonly HandlerPlan[]): string {
+function named(plans: readonly HandlerPlan[]): string {
   return plans.map(({ handlerClass, methodName }) => `${handlerClass.name}.${methodName}`).join(', ');
 }

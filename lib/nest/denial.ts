@@ -2,11 +2,7 @@ import { DecidedVerdict } from '../core/decided-verdict.js';
 import type { Verdict } from '../core/verdict.js';
 import { problemDetails } from '../http/problem-details.js';
 import { RateLimitExceededException, RateLimitUnavailableException } from './rate-limit-exceptions.js';
-
-/** The window behind a verdict, in milliseconds. */
-export function windowMsOf(verdict: Verdict): number {
-  return DecidedVerdict.counterOf(verdict)?.quota.windowMs ?? verdict.resetAfterMs;
-}
+import { windowMsOf } from './verdicts.js';
 
 /** The exception for a denied call. */
 export function denialOf(

@@ -1,5 +1,6 @@
 import type { Type } from '@nestjs/common';
 import { MetadataScanner, ModulesContainer } from '@nestjs/core';
+import { RateLimitConfigError } from '../core/errors.js';
 import { rateLimitMetadata } from './rate-limit-metadata.js';
 import { NEST_METADATA } from './nest-metadata.js';
 
@@ -13,13 +14,25 @@ export interface FoundMethod {
   readonly method: Method;
 }
 
-/** Finds handlers and limited methods, in the order in which the application declares them. */
+/** Finds what the application is made of: handlers and limited methods, in the order in which the application declares them. */
 export class MethodExplorer {
   readonly #modules: ModulesContainer;
   readonly #scanner = new MetadataScanner();
 
   constructor(modules: ModulesContainer) {
     this.#modules = modules;
+  }
+
+  /** @throws RateLimitConfigError where the application imports the module more than once, with different options */
+  requireOnlyOne(moduleClass: Type): void {
+    const count = [...this.#modules.values()].filter(({ metatype }) => metatype === moduleClass).length;
+    if (count <= 1) return;
+    throw new RateLimitConfigError({
+      code: 'RL_DUPLICATE_MODULE',
+      path: 'imports',
+      expected: `one ${moduleClass.name}.forRoot() or forRootAsync() in an application`,
+      received: count,
+    });
   }
 
   /** Routes of controllers, and whatever carries `@RateLimit()`. */

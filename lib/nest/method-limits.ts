@@ -1,14 +1,17 @@
 import type { Type } from '@nestjs/common';
 import type { CallContext } from '../core/call-context.js';
+import { requireCost, type ChargeRequest } from '../core/charge-request.js';
 import type { Clock } from '../core/clock.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { enforcementSuspended } from '../core/enforcement.js';
+import { RateLimitError } from '../core/errors.js';
+import { holdUntil } from '../core/hold-until.js';
+import type { LimiterEngine } from '../core/limiter-engine.js';
 import { requireAffordable } from '../core/policy-completion.js';
-import { requireCost, type ChargeRequest, type RateLimiter } from '../core/rate-limiter.js';
 import { subjectOf } from '../core/subject.js';
 import type { Verdict } from '../core/verdict.js';
-import { holdUntil } from '../core/waiting-lines.js';
-import { allOf, chargeFor, textOf } from './charge-request.js';
+import { textOf } from './call-subject.js';
+import { chargeFor } from './charge-for.js';
 import { countOutcome } from './counted-outcome.js';
 import { denialOf } from './denial.js';
 import type { PlannedPolicy } from './handler-plan.js';
@@ -17,7 +20,7 @@ import type { LimitedMethod } from './rate-limit-metadata.js';
 
 /** What the method aspect is made of. */
 export interface MethodLimitsParts {
-  readonly limiter: RateLimiter;
+  readonly engine: LimiterEngine;
   readonly plans: HandlerPlans;
   readonly clock: Clock;
   readonly report: DiagnosticSink;
@@ -43,7 +46,7 @@ export class MethodLimits {
   readonly #moduleNames = new Map<unknown, string>();
   readonly #sites = new Map<LimitedMethod, Map<unknown, Site>>();
 
-  /** Takes up work. Calls before that wait for nothing: they fail, since no policy is known yet. */
+  /** Takes up work. Calls before that fail, since no policy is known yet. */
   start(parts: MethodLimitsParts): void {
     this.#parts = parts;
   }
@@ -57,13 +60,13 @@ export class MethodLimits {
   /** Runs the method, if its policy lets it. */
   async run(limited: LimitedMethod, self: object, args: unknown[], proceed: () => unknown): Promise<unknown> {
     if (enforcementSuspended()) return proceed();
-    const { limiter, clock, report } = this.#started;
+    const { engine, clock, report } = this.#started;
     const site = this.#siteOf(limited, self.constructor as Type);
     const call = new MethodCall(self.constructor.name, limited.methodName, args);
     const request = await requestFor(site, limited, call, report);
     if (request === undefined) return proceed();
 
-    const verdict = await this.#decide(limiter, request, limited, call);
+    const verdict = await this.#decide(engine, request, limited, call);
     if (!verdict.allowed) return this.#limited(site, limited, verdict, args);
     site.skipping = false;
     if (verdict.delayMs > 0 && limited.options.onLimited !== 'wait') {
@@ -71,30 +74,30 @@ export class MethodLimits {
     }
     const { countIf } = site.planned.slot.current;
     if (countIf === undefined) return proceed();
-    return countOutcome(limiter, [verdict], report, proceed);
+    return countOutcome(engine, [verdict], report, proceed);
   }
 
   async #decide(
-    limiter: RateLimiter,
+    engine: LimiterEngine,
     request: ChargeRequest,
     { options }: LimitedMethod,
     call: CallContext,
   ): Promise<Verdict> {
-    if (options.onLimited !== 'wait') return (await limiter.decide([request], call))[0]!;
+    if (options.onLimited !== 'wait') return (await engine.decide([request], call))[0]!;
     const { slot, subject, cost } = request;
     const { maxWaitMs } = options;
-    return limiter.awaitCharge(slot, subject, { cost, ...(maxWaitMs !== undefined && { maxWaitMs }) });
+    return engine.awaitCharge(slot, subject, { cost, ...(maxWaitMs !== undefined && { maxWaitMs }) });
   }
 
   #limited(site: Site, { options }: LimitedMethod, verdict: Verdict, args: unknown[]): unknown {
     const { onLimited } = options;
     if (typeof onLimited === 'function') return onLimited(verdict, ...args);
     if (onLimited !== 'skip') throw denialOf([verdict]);
-    // One warning for each time it starts, not for each tick of a job.
+    // One warning for each time it starts, not for each tick of a job. Without the subject: it may name a person.
     if (!site.skipping) {
       const again = Number.isFinite(verdict.retryAfterMs) ? ` for ${verdict.retryAfterMs} ms` : '';
       this.#started.warn(
-        `${site.place} is over the limit of policy '${verdict.policy}' (${verdict.subject}): calls are skipped${again}`,
+        `${site.place} is over the limit of policy '${verdict.policy}': calls are skipped${again}`,
       );
     }
     site.skipping = true;
@@ -102,8 +105,12 @@ export class MethodLimits {
   }
 
   get #started(): MethodLimitsParts {
-    if (this.#parts === undefined)
-      throw new Error('a limited method was called before RateLimitModule had started');
+    if (this.#parts === undefined) {
+      throw new RateLimitError(
+        'RL_NOT_BOUND',
+        'a limited method was called while Nest was still making the application: its limits are not known yet',
+      );
+    }
     return this.#parts;
   }
 
@@ -139,8 +146,8 @@ async function requestFor(
   const key = planned.slot.current.key ?? METHOD_KEY;
   const given = options.cost;
   const cost = typeof given === 'function' ? requireCost(slot.name, given(...call.args)) : given;
-  const [charge] = await allOf([chargeFor({ ...planned, key, cost }, call, false, report)]);
-  if (charge === undefined || typeof charge === 'string') return undefined;
+  const charge = await chargeFor({ ...planned, key, cost }, call, false, report);
+  if (typeof charge === 'string') return undefined;
   const own = textOf(options.key?.(...call.args));
   return own === undefined || own === '' ? charge : { ...charge, subject: subjectOf.key(own) };
 }

@@ -10,13 +10,13 @@ import {
   type EngineOptions,
   type MemoryOptions,
 } from '../core/engine-options.js';
+import { notAvailable, redacted } from '../core/errors.js';
 import type { RateLimitObserver } from '../core/observer.js';
 import type { RedisSource } from '../core/redis-source.js';
 import type { PolicyOptions } from '../core/policy.js';
 import type { PolicyResolver } from '../core/policy-resolver.js';
 import { callable, parseWhole, rule, validate } from '../core/validation.js';
 import type { Verdict } from '../core/verdict.js';
-import { notAvailable } from '../create-rate-limiter.js';
 import type { HeaderFormat } from '../http/rate-limit-headers.js';
 import { parseTrustedProxies, type TrustedProxies } from '../http/trusted-proxies.js';
 import { userOfRequest } from './user-of-request.js';
@@ -119,8 +119,11 @@ const optionsSchema = v.strictObject({
   ),
   headers: v.optional(headerFormats, () => ['ietf'] as HeaderFormat[]),
   hashKeys: v.optional(
-    rule('RL_INVALID_OPTION', 'a secret of at least 16 characters', (value) =>
-      typeof value === 'string' && value.length >= 16 ? value : undefined,
+    rule(
+      'RL_INVALID_OPTION',
+      'a secret of at least 16 characters',
+      (value) => (typeof value === 'string' && value.length >= 16 ? value : undefined),
+      redacted,
     ),
   ),
   observers: v.optional(
@@ -148,7 +151,7 @@ export function completeOptions(given: RateLimitModuleOptions): CompletedOptions
   if (typeof given === 'object' && given !== null) {
     const entries = given as Record<string, unknown>;
     for (const [path, expected] of Object.entries(LATER)) {
-      if (entries[path] !== undefined) throw notAvailable(path, expected, entries[path]);
+      if (entries[path] !== undefined) throw notAvailable(path, expected, redacted(entries[path]));
     }
   }
   const options = validate(optionsSchema, given, '');

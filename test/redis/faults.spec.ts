@@ -1,7 +1,7 @@
 import { limiterBuilder, RedisDriver, type PolicyOptions, type RedisSource } from 'nestjs-distlimit';
 import { RateLimiter } from '../../lib/core/rate-limiter.js';
 import type { RateLimitObserver } from '../../lib/core/observer.js';
-import { engineParts } from '../../lib/create-rate-limiter.js';
+import { engineOf } from '../support/engine.js';
 import { startRedis, until, type RedisServer } from '../support/redis-servers.js';
 import { chargeOf } from '../unit/drivers/support.js';
 
@@ -28,12 +28,8 @@ function limiterOf(
   redis: RedisSource = server.url,
   observer: RateLimitObserver = {},
 ) {
-  const parts = engineParts(
-    { redis, driver: 'redis', prefix: `f${++prefixes}`, observers: [observer] },
-    () => {},
-    (registry) => registry.define('p', { limit: 5, window: '1m', ...policy }, 'p'),
-  );
-  const limiter = new RateLimiter(parts);
+  const options = { redis, driver: 'redis', prefix: `f${++prefixes}`, observers: [observer] } as const;
+  const limiter = new RateLimiter(engineOf(options, { p: { limit: 5, window: '1m', ...policy } }));
   opened.push(limiter);
   return limiter;
 }
