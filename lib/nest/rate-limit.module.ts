@@ -109,9 +109,7 @@ export class RateLimitModule
       for (const limited of rateLimitMetadata.limitedMethodsOf(method)) {
         this.#methodLimits.register(moduleName, hostClass, limited);
       }
-      // What a factory or a value provides got nothing injected.
-      const target = instance as { [METHOD_LIMITS]?: MethodLimits } | undefined;
-      if (target !== undefined && target !== null) target[METHOD_LIMITS] ??= this.#methodLimits;
+      this.#methodLimits.bind(instance);
     }
     const { resolver, observers } = this.#options;
     if (resolver !== undefined) this.#engine.useResolver(await this.#instanceOf(resolver));
@@ -125,6 +123,7 @@ export class RateLimitModule
   }
 
   async onApplicationShutdown(): Promise<void> {
+    this.#methodLimits.release();
     await this.#engine.close();
   }
 
