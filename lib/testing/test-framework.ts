@@ -9,7 +9,8 @@ export interface TestFramework {
  * @throws Error where there is none
  */
 export function testFramework(given: TestFramework | undefined): TestFramework {
-  const framework: Partial<TestFramework> = given ?? globalThis;
+  const known: object = globalThis;
+  const framework: Partial<TestFramework> = given ?? known;
   if (typeof framework.describe !== 'function' || typeof framework.it !== 'function') {
     throw new Error('no test framework: describe and it are not global, so give them as `framework`');
   }
