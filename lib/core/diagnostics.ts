@@ -9,7 +9,10 @@ export interface Diagnostic {
 /** Where diagnostics go: the Nest layer writes them to its logger. */
 export type DiagnosticSink = (diagnostic: Diagnostic) => void;
 
-/** Passes each distinct diagnostic on once, and forgets none: `limit` bounds what it remembers. */
+/**
+ * Passes each distinct diagnostic on once. After `limit` different ones it says nothing any more: it remembers them all,
+ * and what callers can vary must not fill memory or logs.
+ */
 export function onceEach(sink: DiagnosticSink, limit = 256): DiagnosticSink {
   const told = new Set<string>();
   return (diagnostic) => {
