@@ -10,8 +10,8 @@ export interface Diagnostic {
 export type DiagnosticSink = (diagnostic: Diagnostic) => void;
 
 /**
- * Passes each distinct diagnostic on once. After `limit` different ones it says nothing any more: it remembers them all,
- * and what callers can vary must not fill memory or logs.
+ * Passes each distinct diagnostic on once. After `limit` different ones it says nothing any more: what callers can
+ * vary must fill neither memory nor logs.
  */
 export function onceEach(sink: DiagnosticSink, limit = 256): DiagnosticSink {
   const told = new Set<string>();

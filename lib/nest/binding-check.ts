@@ -31,7 +31,9 @@ export function reportUnboundHandlers(
   if (unintercepted.length === 0) return;
   report({
     code: 'RL_INTERCEPTOR_REQUIRED',
-    message: `no RateLimitInterceptor is bound to ${named(unintercepted)}: policies decided after the guards are not checked`,
+    message:
+      `no RateLimitInterceptor is bound to ${named(unintercepted)}: ` +
+      'policies decided after the guards are not checked',
   });
 }
 
@@ -54,7 +56,9 @@ export function refuseWithoutInterceptor(
   throw new RateLimitConfigError({
     code: 'RL_INTERCEPTOR_REQUIRED',
     path: `policies.${slot.name}`,
-    expected: `no key that may be undefined, no countIf and no enforceAt: no RateLimitInterceptor was bound to ${named(unintercepted)} at start-up`,
+    expected:
+      'no key that may be undefined, no countIf and no enforceAt: ' +
+      `no RateLimitInterceptor was bound to ${named(unintercepted)} at start-up`,
     received: candidate.countIf ?? candidate.options.enforceAt ?? candidate.options.key,
   });
 }

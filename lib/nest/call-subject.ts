@@ -66,6 +66,8 @@ function undefinedKey(policy: string, part: KeyPart) {
   const shown = typeof part === 'function' ? `function ${part.name || '(anonymous)'}` : `'${part}'`;
   return {
     code: 'RL_KEY_UNDEFINED',
-    message: `the key part ${shown} of policy '${policy}' gave nothing for a call, which counts for its client's address instead`,
+    message:
+      `the key part ${shown} of policy '${policy}' gave nothing for a call, ` +
+      "which counts for its client's address instead",
   } as const;
 }

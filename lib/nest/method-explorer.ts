@@ -14,7 +14,7 @@ export interface FoundMethod {
   readonly method: Method;
 }
 
-/** Finds what the application is made of: handlers and limited methods, in the order in which the application declares them. */
+/** Finds an application's handlers and limited methods, in the order in which it declares them. */
 export class MethodExplorer {
   readonly #modules: ModulesContainer;
   readonly #scanner = new MetadataScanner();
