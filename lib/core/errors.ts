@@ -64,7 +64,7 @@ export interface ConfigProblem {
   readonly path: string;
   /** What would have been accepted. */
   readonly expected: string;
-  /** What was given: shown shortened, without the password of a URL. Something secret comes {@link redacted}. */
+  /** What was given: shown shortened, without the password of a URL. Of something secret only its kind is shown. */
   readonly received: unknown;
 }
 

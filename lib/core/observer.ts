@@ -3,7 +3,7 @@ import { isPromiseLike } from './maybe-promise.js';
 import type { Policy } from './policy.js';
 import type { Verdict } from './verdict.js';
 
-/** One decision. `denied` is the policy's own answer, also in shadow mode. */
+/** One decision. In shadow mode a policy's own denial is `shadow-denied`, and its verdict is allowed. */
 export interface DecisionEvent {
   readonly verdict: Verdict;
   readonly policy: Policy;
@@ -37,7 +37,7 @@ export interface RateLimitObserver {
   driverError?(event: DriverErrorEvent): void;
 }
 
-/** Passes events on to all observers. Nothing is built where nobody listens: ask {@link listensTo} first. */
+/** Passes events on to all observers. Ask {@link listensToDecisions} before an event of the hot path is built. */
 export class ObserverHub {
   readonly #report: DiagnosticSink;
   #observers: readonly RateLimitObserver[] = [];

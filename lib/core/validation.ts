@@ -2,6 +2,9 @@ import * as v from 'valibot';
 import { parseDuration } from './duration.js';
 import { ERROR_CODES, RateLimitConfigError, type ErrorCode } from './errors.js';
 
+/** A check of one value, and what it completes it to. */
+export type Rule<T> = v.GenericSchema<unknown, T>;
+
 /**
  * A schema for one value: `parse` gives the completed value, or `undefined` for one that is not acceptable.
  * The code and the words of `expected` end up in the error, and what `show` makes of a value that was refused.
@@ -11,7 +14,7 @@ export function rule<T>(
   expected: string,
   parse: (value: unknown) => T | undefined,
   show: (value: unknown) => unknown = (value) => value,
-) {
+): Rule<T> {
   return v.pipe(
     v.unknown(),
     v.rawTransform<unknown, T>(({ dataset, addIssue, NEVER }) => {

@@ -14,7 +14,7 @@ export function subjectFor(
 ): MaybePromise<string | undefined> {
   const settle = (part: KeyPart, value: string | undefined): string | undefined => {
     if (value !== undefined || canDefer) return value;
-    // Only a call that has an address should have had more to say.
+    // Without an address the call is no HTTP request: there is no header and no user to miss.
     if (part !== 'ip' && call.ip !== undefined) report(undefinedKey(policy, part));
     return addressSubject(call);
   };
@@ -69,6 +69,8 @@ function undefinedKey(policy: string, part: KeyPart) {
   const shown = typeof part === 'function' ? `function ${part.name || '(anonymous)'}` : `'${part}'`;
   return {
     code: 'RL_KEY_UNDEFINED',
-    message: `the key part ${shown} of policy '${policy}' gave nothing for a call, which counts for its client's address instead`,
+    message:
+      `the key part ${shown} of policy '${policy}' gave nothing for a call, ` +
+      "which counts for its client's address instead",
   } as const;
 }
