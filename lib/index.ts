@@ -86,7 +86,11 @@ export { RateLimit } from './nest/decorators/rate-limit.decorator.js';
 export { RateLimitVerdict } from './nest/decorators/rate-limit-verdict.decorator.js';
 export { SkipRateLimit } from './nest/decorators/skip-rate-limit.decorator.js';
 export type { RateLimitModuleOptions } from './nest/module-options.js';
-export { RateLimitExceededException, RateLimitUnavailableException } from './nest/rate-limit-exceptions.js';
+export {
+  RateLimitException,
+  RateLimitExceededException,
+  RateLimitUnavailableException,
+} from './nest/rate-limit-exceptions.js';
 export { RateLimitGuard } from './nest/rate-limit.guard.js';
 export { RateLimitInterceptor } from './nest/rate-limit.interceptor.js';
 export type { CommonLimitOptions, PolicyReference, RateLimitUse } from './nest/rate-limit-metadata.js';

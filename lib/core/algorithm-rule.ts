@@ -3,10 +3,10 @@ import { RateLimitConfigError } from './errors.js';
 import { isName, rule } from './validation.js';
 
 const EXPECTED =
-  "the name of a built-in algorithm, or an Algorithm: name, shape 'registers' with unique `registers` or 'log', uses, " +
-  'and the functions defaultBurst, capacity, idleMs, step and refund';
+  "the name of a built-in algorithm, or an Algorithm: name, shape 'registers' with unique `registers` or 'log', " +
+  'uses, and the functions defaultBurst, capacity, idleMs, step and refund';
 
-/** A name, or an algorithm of one's own with all its members. What its functions answer is checked when they are asked. */
+/** A name, or an algorithm of one's own with all its members. What its functions answer is checked later. */
 export const algorithmRule = rule('RL_INVALID_ALGORITHM', EXPECTED, (value) =>
   typeof value === 'string' || isAlgorithm(value) ? value : undefined,
 );

@@ -35,6 +35,7 @@ export const ERROR_CODES = [
   'RL_GUARD_NOT_BOUND',
   'RL_KEY_UNDEFINED',
   'RL_COUNT_IF_FAILED',
+  'RL_OBSERVER_FAILED',
   'RL_FORWARDED_UNTRUSTED',
   'RL_FORWARDED_CONFLICT',
   'RL_ADAPTER_TRUSTS_EVERYONE',
@@ -63,7 +64,7 @@ export interface ConfigProblem {
   readonly path: string;
   /** What would have been accepted. */
   readonly expected: string;
-  /** What was given: shown shortened, without the password of a URL. Something secret comes {@link redacted}. */
+  /** What was given: shown shortened, without the password of a URL. Of something secret only its kind is shown. */
   readonly received: unknown;
 }
 

@@ -2,6 +2,9 @@ import * as v from 'valibot';
 import { parseDuration } from './duration.js';
 import { ERROR_CODES, RateLimitConfigError, type ErrorCode } from './errors.js';
 
+/** A check of one value, and what it completes it to. */
+export type Rule<T> = v.GenericSchema<unknown, T>;
+
 /**
  * A schema for one value: `parse` gives the completed value, or `undefined` for one that is not acceptable.
  * The code and the words of `expected` end up in the error, and what `show` makes of a value that was refused.
@@ -11,7 +14,7 @@ export function rule<T>(
   expected: string,
   parse: (value: unknown) => T | undefined,
   show: (value: unknown) => unknown = (value) => value,
-) {
+): Rule<T> {
   return v.pipe(
     v.unknown(),
     v.rawTransform<unknown, T>(({ dataset, addIssue, NEVER }) => {
@@ -79,12 +82,13 @@ export function validate<T extends v.GenericSchema>(
   input: unknown,
   path: string,
 ): v.InferOutput<T> {
-  const result = v.safeParse(schema, input, { abortEarly: true });
+  const result = v.safeParse(schema, input);
   if (result.success) return result.output;
-  const issue = result.issues[0];
+  // A misspelt option is the reason why another one is missing.
+  const issue = result.issues.find(isUnknownOption) ?? result.issues[0];
   const keys = (issue.path ?? []).map((item) => String(item.key));
   const where = [path, ...keys].filter((part) => part !== '').join('.') || 'options';
-  if (issue.type === 'strict_object' && issue.expected === 'never') {
+  if (isUnknownOption(issue)) {
     const known = Object.keys(entriesAt(schema, issue.path) ?? {});
     throw new RateLimitConfigError({
       code: 'RL_UNKNOWN_OPTION',
@@ -104,6 +108,10 @@ export function validate<T extends v.GenericSchema>(
     expected: expected ?? 'another value',
     received: issue.input,
   });
+}
+
+function isUnknownOption({ type, expected }: v.BaseIssue<unknown>): boolean {
+  return type === 'strict_object' && expected === 'never';
 }
 
 function isErrorCode(text: string): text is ErrorCode {

@@ -1,6 +1,6 @@
 import type { CallContext } from '../core/call-context.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
-import { allOf, andThen, type MaybePromise } from '../core/maybe-promise.js';
+import { andThen, mapAll, type MaybePromise } from '../core/maybe-promise.js';
 import type { KeyPart } from '../core/policy.js';
 import { GLOBAL_SUBJECT, subjectOf } from '../core/subject.js';
 
@@ -14,7 +14,7 @@ export function subjectFor(
 ): MaybePromise<string | undefined> {
   const settle = (part: KeyPart, value: string | undefined): string | undefined => {
     if (value !== undefined || canDefer) return value;
-    // Only a call that has an address should have had more to say.
+    // Without an address the call is no HTTP request: there is no header and no user to miss.
     if (part !== 'ip' && call.ip !== undefined) report(undefinedKey(policy, part));
     return addressSubject(call);
   };
@@ -22,10 +22,13 @@ export function subjectFor(
     const [part] = key as [KeyPart];
     return andThen(subjectOfPart(part, call), (value) => settle(part, value));
   }
-  return andThen(allOf(key.map((part) => subjectOfPart(part, call))), (values) => {
-    const parts = values.map((value, i) => settle(key[i]!, value));
-    return parts.includes(undefined) ? undefined : subjectOf.all(...(parts as string[]));
-  });
+  return andThen(
+    mapAll(key, (part) => subjectOfPart(part, call)),
+    (values) => {
+      const parts = values.map((value, i) => settle(key[i]!, value));
+      return parts.includes(undefined) ? undefined : subjectOf.all(...(parts as string[]));
+    },
+  );
 }
 
 function subjectOfPart(part: KeyPart, call: CallContext): MaybePromise<string | undefined> {
@@ -66,6 +69,8 @@ function undefinedKey(policy: string, part: KeyPart) {
   const shown = typeof part === 'function' ? `function ${part.name || '(anonymous)'}` : `'${part}'`;
   return {
     code: 'RL_KEY_UNDEFINED',
-    message: `the key part ${shown} of policy '${policy}' gave nothing for a call, which counts for its client's address instead`,
+    message:
+      `the key part ${shown} of policy '${policy}' gave nothing for a call, ` +
+      "which counts for its client's address instead",
   } as const;
 }

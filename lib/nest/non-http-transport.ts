@@ -19,7 +19,9 @@ export class NonHttpTransport implements CallTransport<NonHttpCall> {
     const type = context.getType<string>();
     this.#report({
       code: 'RL_NOT_AVAILABLE',
-      message: `this version does not know who calls over '${type}': address and user policies count all such calls together`,
+      message:
+        `this version does not know who calls over '${type}': ` +
+        'address and user policies count all such calls together',
     });
     return new NonHttpCall(context, methodName);
   }

@@ -64,7 +64,7 @@ describe.each(ADAPTERS)('a handler of a module that is loaded later, on %s', (ad
     expect(service.policies().map(({ name }) => name)).toEqual(['Late.plain']);
   });
 
-  it('is refused each time where it needs an interceptor that was not bound, and leaves no policies behind', async () => {
+  it('is refused each time where it needs an interceptor that is not bound, and leaves no policy behind', async () => {
     const { call, service } = await start();
     expect(await statuses(() => call('/by-user'), 3)).toEqual([500, 500, 500]);
     expect(service.policies()).toEqual([]);

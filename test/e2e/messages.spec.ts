@@ -99,7 +99,7 @@ afterEach(async () => {
 const send = (pattern: string, data: unknown = [1, 2]) => firstValueFrom(client.send<number>(pattern, data));
 const left = async (policy: string) => (await limits.peek(policy, 'global')).remaining;
 
-it('counts messages, which carry no address, for everybody together and not for somebody called undefined', async () => {
+it('counts messages, which carry no address, for everybody together and for nobody called undefined', async () => {
   expect([await send('sum'), await send('sum')]).toEqual([3, 3]);
   await expect(send('sum')).rejects.toMatchObject({ status: 429 });
   expect(service.get(Sums).runs).toBe(2);
