@@ -176,7 +176,6 @@ describe('a script that Redis has forgotten', () => {
     await limiter.consume('a').catch(() => undefined);
     expect(await limiter.consume('b')).toMatchObject({ allowed: true, remaining: 4 });
   });
-  });
 });
 
 describe('a key that holds something else', () => {
