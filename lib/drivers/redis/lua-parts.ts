@@ -5,6 +5,7 @@ export const LUA_SCOPE = `
 local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
 local NEVER, MAX_CLOCK_LEAD_MS = math.huge, ${MAX_CLOCK_LEAD_MS}
 local call, try = redis.call, redis.pcall
+local KEYS, ARGV, tonumber, unpack = KEYS, ARGV, tonumber, unpack
 `;
 
 /**

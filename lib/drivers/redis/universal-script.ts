@@ -90,7 +90,7 @@ end
 
 -- What is at each key: read once, written once, at the end. KEYS are a counter and its block in turn.
 local counters = #KEYS / 2
-local states, shapes, exists, expiries, dirty, touched, order = {}, {}, {}, {}, {}, {}, {}
+local stored, states, shapes, exists, expiries, dirty, touched, order = {}, {}, {}, {}, {}, {}, {}, {}
 -- By key: the serial that a counter was made with in this batch; since when and for how long its subject is blocked.
 local made = {}
 local blocks, blockDurations = {}, {}
@@ -158,7 +158,7 @@ local function load(k, quota)
     if fields.err then return nil end
     local width = held and #names - 1 or #names
     local found = false
-    state = {}
+    state = width == 3 and { 0, 0, 0 } or { 0, 0, 0, 0 }
     for i = 1, width do
       local field = fields[i]
       if field then
@@ -168,6 +168,8 @@ local function load(k, quota)
       end
       state[i] = field or 0
     end
+    for i = width + 1, #state do state[i] = nil end
+    stored[k] = fields
     if found and held then
       expiries[k] = tonumber(fields[width + 1] or '') or now
       if expiries[k] <= now then
@@ -557,22 +559,25 @@ for i = 1, #order do
       state.since = made[k] or state.since
       state:flush()
     else
-      local width, names = #state, algorithm.names
+      -- Only what has changed: making text of a number is the most expensive thing here.
+      local width, names, before, n = #state, algorithm.names, stored[k], 1
+      fields[1] = key
       for r = 1, width do
-        fields[2 * r - 1] = names[r]
-        fields[2 * r] = state[r]
+        local field = not made[k] and before[r]
+        if not field or tonumber(field) ~= state[r] then
+          fields[n + 1], fields[n + 2] = names[r], state[r]
+          n = n + 2
+        end
       end
       if held then
-        fields[2 * width + 1] = names[width + 1]
-        fields[2 * width + 2] = expiry
-        width = width + 1
+        fields[n + 1], fields[n + 2] = names[width + 1], expiry
+        n = n + 2
       end
       if made[k] then
-        fields[2 * width + 1] = 'since'
-        fields[2 * width + 2] = made[k]
-        width = width + 1
+        fields[n + 1], fields[n + 2] = 'since', made[k]
+        n = n + 2
       end
-      call('HSET', key, unpack(fields, 1, 2 * width))
+      if n > 1 then call('HSET', unpack(fields, 1, n)) end
     end
   elseif touched[k] then
     if shapes[k].isLog then
