@@ -222,7 +222,7 @@ describe('the exception of a denied method', () => {
     const jobs = testing.get(Jobs);
     await jobs.run();
     await expect(Promise.resolve(jobs.run())).rejects.toThrow(
-      'Limit of 1 request per minute exceeded. Try again in 1 minute. (nightly)',
+      'Limit of 1 request per minute exceeded. Try again in 60 seconds. (nightly)',
     );
     await testing.close();
   });
