@@ -20,7 +20,7 @@ export function engineParts(
   report: DiagnosticSink,
   define: (registry: PolicyRegistry) => void,
 ): LimiterEngineParts {
-  const observers = new ObserverHub(options.observers);
+  const observers = new ObserverHub(report, options.observers);
   const surroundings = { algorithms: ALGORITHMS, report };
   const registry = new PolicyRegistry(surroundings);
   define(registry);

@@ -143,7 +143,8 @@ export class LimiterEngine {
     }
     const taken = DecidedVerdict.release(verdict);
     if (taken === undefined) return;
-    const { counter, receipt } = taken;
+    const { receipt } = taken;
+    const counter = this.#today(taken.counter);
     return andThen(this.#driver.refund(counter, receipt), () =>
       this.#lines.wake(lineKey(counter.policy, verdict.subject)),
     );
@@ -270,6 +271,14 @@ export class LimiterEngine {
 
   #counterOf(request: ChargeRequest): MaybePromise<Counter> {
     return andThen(this.#quotas.charges([request]), (charges) => charges[0]!);
+  }
+
+  /** A counter that was charged some time ago, by what it is counted by now; another algorithm has another counter. */
+  #today(counter: Counter): Counter {
+    const { current } = this.#parts.registry.slot(counter.policy.name);
+    if (counter.policy === current || counter.policy.algorithm !== current.algorithm) return counter;
+    const own = counter.quota === counter.policy;
+    return { ...counter, policy: current, quota: own ? current : counter.quota };
   }
 
   /** Changes a counter, after which whoever waits for it looks again. */

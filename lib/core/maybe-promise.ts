@@ -21,6 +21,24 @@ export function allOf<T>(values: readonly (T | PromiseLike<T>)[]): MaybePromise<
   return values as readonly T[];
 }
 
+/**
+ * What `map` gives for all items, at once where none of it is a promise. Where it throws for one, what it began for
+ * others is not left without anybody to hear of its failure: that would end the process.
+ */
+export function mapAll<T, R>(
+  items: readonly T[],
+  map: (item: T) => R | PromiseLike<R>,
+): MaybePromise<readonly R[]> {
+  const values: (R | PromiseLike<R>)[] = [];
+  try {
+    for (const item of items) values.push(map(item));
+  } catch (error) {
+    for (const value of values) if (isPromiseLike(value)) void value.then(undefined, () => {});
+    throw error;
+  }
+  return allOf(values);
+}
+
 /** What `work` gives; where it throws or rejects, what `recover` makes of that. */
 export function orElse<T>(
   work: () => T | PromiseLike<T>,

@@ -1,3 +1,4 @@
+import type { DiagnosticSink } from './diagnostics.js';
 import { isPromiseLike } from './maybe-promise.js';
 import type { Policy } from './policy.js';
 import type { Verdict } from './verdict.js';
@@ -38,10 +39,12 @@ export interface RateLimitObserver {
 
 /** Passes events on to all observers. Ask {@link listensToDecisions} before an event of the hot path is built. */
 export class ObserverHub {
+  readonly #report: DiagnosticSink;
   #observers: readonly RateLimitObserver[] = [];
   #decisions = false;
 
-  constructor(observers: readonly RateLimitObserver[] = []) {
+  constructor(report: DiagnosticSink, observers: readonly RateLimitObserver[] = []) {
+    this.#report = report;
     this.add(observers);
   }
 
@@ -65,10 +68,18 @@ export class ObserverHub {
           observer,
           event,
         );
-        if (isPromiseLike(told)) told.then(undefined, () => {});
-      } catch {
-        // An observer's trouble is its own: the call it watches goes on.
+        if (isPromiseLike(told)) void told.then(undefined, (error) => this.#failed(kind, error));
+      } catch (error) {
+        this.#failed(kind, error);
       }
     }
+  }
+
+  /** An observer's trouble is its own: the call it watches goes on. */
+  #failed(kind: keyof RateLimitObserver, error: unknown): void {
+    this.#report({
+      code: 'RL_OBSERVER_FAILED',
+      message: `an observer's ${kind}() failed: ${String(error)}`,
+    });
   }
 }

@@ -82,12 +82,13 @@ export function validate<T extends v.GenericSchema>(
   input: unknown,
   path: string,
 ): v.InferOutput<T> {
-  const result = v.safeParse(schema, input, { abortEarly: true });
+  const result = v.safeParse(schema, input);
   if (result.success) return result.output;
-  const issue = result.issues[0];
+  // A misspelt option is the reason why another one is missing.
+  const issue = result.issues.find(isUnknownOption) ?? result.issues[0];
   const keys = (issue.path ?? []).map((item) => String(item.key));
   const where = [path, ...keys].filter((part) => part !== '').join('.') || 'options';
-  if (issue.type === 'strict_object' && issue.expected === 'never') {
+  if (isUnknownOption(issue)) {
     const known = Object.keys(entriesAt(schema, issue.path) ?? {});
     throw new RateLimitConfigError({
       code: 'RL_UNKNOWN_OPTION',
@@ -107,6 +108,10 @@ export function validate<T extends v.GenericSchema>(
     expected: expected ?? 'another value',
     received: issue.input,
   });
+}
+
+function isUnknownOption({ type, expected }: v.BaseIssue<unknown>): boolean {
+  return type === 'strict_object' && expected === 'never';
 }
 
 function isErrorCode(text: string): text is ErrorCode {

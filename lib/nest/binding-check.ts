@@ -3,6 +3,7 @@ import type { DiagnosticSink } from '../core/diagnostics.js';
 import { RateLimitConfigError } from '../core/errors.js';
 import type { Policy } from '../core/policy.js';
 import type { PolicySlot } from '../core/policy-registry.js';
+import type { FoundMethod } from './method-explorer.js';
 import { needsInterceptor, type HandlerPlan } from './handler-plan.js';
 import { NEST_METADATA } from './nest-metadata.js';
 import { RateLimitGuard } from './rate-limit.guard.js';
@@ -35,6 +36,16 @@ export function reportUnboundHandlers(
       `no RateLimitInterceptor is bound to ${named(unintercepted)}: ` +
       'policies decided after the guards are not checked',
   });
+}
+
+/** Reports methods with `@RateLimit()` that are no handlers: it works on what a guard sees. */
+export function reportStrayMethods(methods: Iterable<FoundMethod>, report: DiagnosticSink): void {
+  for (const { hostClass, methodName } of methods) {
+    report({
+      code: 'RL_GUARD_NOT_BOUND',
+      message: `@RateLimit() on ${hostClass.name}.${methodName} has no effect: it is no handler, so no guard sees it; use @CommonLimit() there`,
+    });
+  }
 }
 
 /**

@@ -1,6 +1,6 @@
 import type { CallContext } from '../core/call-context.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
-import { allOf, andThen, type MaybePromise } from '../core/maybe-promise.js';
+import { andThen, mapAll, type MaybePromise } from '../core/maybe-promise.js';
 import type { KeyPart } from '../core/policy.js';
 import { GLOBAL_SUBJECT, subjectOf } from '../core/subject.js';
 
@@ -22,10 +22,13 @@ export function subjectFor(
     const [part] = key as [KeyPart];
     return andThen(subjectOfPart(part, call), (value) => settle(part, value));
   }
-  return andThen(allOf(key.map((part) => subjectOfPart(part, call))), (values) => {
-    const parts = values.map((value, i) => settle(key[i]!, value));
-    return parts.includes(undefined) ? undefined : subjectOf.all(...(parts as string[]));
-  });
+  return andThen(
+    mapAll(key, (part) => subjectOfPart(part, call)),
+    (values) => {
+      const parts = values.map((value, i) => settle(key[i]!, value));
+      return parts.includes(undefined) ? undefined : subjectOf.all(...(parts as string[]));
+    },
+  );
 }
 
 function subjectOfPart(part: KeyPart, call: CallContext): MaybePromise<string | undefined> {

@@ -2,6 +2,7 @@ import { DecidedVerdict } from '../core/decided-verdict.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import type { LimiterEngine } from '../core/limiter-engine.js';
 import type { CallOutcome, Policy } from '../core/policy.js';
+import { isPromiseLike } from '../core/maybe-promise.js';
 import type { Verdict } from '../core/verdict.js';
 
 /** Asks each policy's `countIf` how the call ended, and gives back what it does not count. */
@@ -43,7 +44,12 @@ function counts(
   report: DiagnosticSink,
 ): boolean {
   try {
-    return countIf(outcome);
+    const counted: unknown = countIf(outcome);
+    if (isPromiseLike(counted)) {
+      void counted.then(undefined, () => {});
+      throw new TypeError('it gave a promise, and has to answer at once');
+    }
+    return Boolean(counted);
   } catch (error) {
     report({
       code: 'RL_COUNT_IF_FAILED',

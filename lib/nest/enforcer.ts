@@ -3,7 +3,7 @@ import type { CallContext } from '../core/call-context.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { enforcementSuspended } from '../core/enforcement.js';
 import type { LimiterEngine } from '../core/limiter-engine.js';
-import { allOf, andThen, orElse, type MaybePromise } from '../core/maybe-promise.js';
+import { andThen, mapAll, orElse, type MaybePromise } from '../core/maybe-promise.js';
 import type { Verdict } from '../core/verdict.js';
 import type { CallTransport } from './call-transport.js';
 import { chargeFor } from './charge-for.js';
@@ -105,7 +105,7 @@ export class Enforcer {
   #decide(invocation: Invocation, policies: readonly PlannedPolicy[], canDefer: boolean): MaybePromise<true> {
     const { engine, report } = this.#parts;
     const { call } = invocation;
-    const charges = allOf(policies.map((planned) => chargeFor(planned, call, canDefer, report)));
+    const charges = mapAll(policies, (planned) => chargeFor(planned, call, canDefer, report));
     return andThen(charges, (found) => {
       const requests = found.filter((charge) => typeof charge === 'object');
       found.forEach((charge, i) => {

@@ -8,6 +8,9 @@ import { completeReference } from './rate-limit-use.js';
 
 type Handler = Function;
 
+/** What `bind` puts before a function's name. */
+const BOUND = /^(bound )+/;
+
 /** An inline policy of a plan in the making: registered when the plan is kept. */
 interface Draft {
   readonly slot: PolicySlot;
@@ -22,6 +25,8 @@ export class HandlerPlans {
   /** Whether the interceptor is bound wherever the guard is. */
   interceptorBound = true;
   readonly #plans = new Map<Handler, HandlerPlan[]>();
+  /** For handlers that an instance has put in the place of its class's method: each request may bring a new one. */
+  readonly #byName = new Map<Type, Map<string, HandlerPlan>>();
   /** Inline policies with a name of their own: one for each options object, wherever that is used. */
   readonly #namedInline = new Map<object, PolicySlot>();
 
@@ -37,7 +42,10 @@ export class HandlerPlans {
     if (plans !== undefined) {
       for (const plan of plans) if (plan.handlerClass === handlerClass) return plan;
     }
-    return this.compile('', handlerClass, handler.name, handler);
+    const methodName = handler.name.replace(BOUND, '');
+    return (
+      this.#byName.get(handlerClass)?.get(methodName) ?? this.compile('', handlerClass, methodName, handler)
+    );
   }
 
   all(): readonly HandlerPlan[] {
@@ -57,6 +65,9 @@ export class HandlerPlans {
     const plans = this.#plans.get(handler);
     if (plans === undefined) this.#plans.set(handler, [plan]);
     else plans.push(plan);
+    const named = this.#byName.get(handlerClass);
+    if (named === undefined) this.#byName.set(handlerClass, new Map([[methodName, plan]]));
+    else named.set(methodName, plan);
     return plan;
   }
 

@@ -4,10 +4,12 @@ import { requireCost, type ChargeRequest } from '../core/charge-request.js';
 import type { Clock } from '../core/clock.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { enforcementSuspended } from '../core/enforcement.js';
-import { RateLimitError } from '../core/errors.js';
+import { RateLimitConfigError, RateLimitError } from '../core/errors.js';
 import { holdUntil } from '../core/hold-until.js';
 import type { LimiterEngine } from '../core/limiter-engine.js';
+import type { KeyPart } from '../core/policy.js';
 import { requireAffordable } from '../core/policy-completion.js';
+import type { PolicySlot } from '../core/policy-registry.js';
 import { subjectOf } from '../core/subject.js';
 import type { Verdict } from '../core/verdict.js';
 import { textOf } from './call-subject.js';
@@ -16,7 +18,8 @@ import { countOutcome } from './counted-outcome.js';
 import { denialOf } from './denial.js';
 import type { PlannedPolicy } from './handler-plan.js';
 import type { HandlerPlans } from './handler-plans.js';
-import type { LimitedMethod } from './rate-limit-metadata.js';
+import type { LimitedMethod, RateLimitUse } from './rate-limit-metadata.js';
+import { METHOD_LIMITS } from './tokens.js';
 
 /** What the method aspect is made of. */
 export interface MethodLimitsParts {
@@ -37,12 +40,18 @@ interface Site {
 
 const METHOD_KEY = ['global'] as const;
 
+/** An object with a limited method. */
+interface Limited {
+  [METHOD_LIMITS]?: MethodLimits;
+}
+
 /**
  * The limits of one application's methods. It is injected into every object with a limited method, so it must not
  * depend on anything: what it needs is filled in when the module starts.
  */
 export class MethodLimits {
   #parts: MethodLimitsParts | undefined;
+  readonly #bound = new Set<Limited>();
   readonly #moduleNames = new Map<unknown, string>();
   readonly #sites = new Map<LimitedMethod, Map<unknown, Site>>();
 
@@ -55,6 +64,36 @@ export class MethodLimits {
   register(moduleName: string, hostClass: Type, limited: LimitedMethod): void {
     this.#moduleNames.set(hostClass, moduleName);
     this.#siteOf(limited, hostClass);
+  }
+
+  /**
+   * Puts these limits on what a factory or a value provides: it got nothing injected. A value that several applications
+   * provide belongs to the one that started last.
+   */
+  bind(instance: unknown): void {
+    if (this.bindMade(instance)) this.#bound.add(instance as Limited);
+  }
+
+  /** As {@link bind}, for an object that lives no longer than a request, or whoever injects it. */
+  bindMade(instance: unknown): boolean {
+    if (typeof instance !== 'object' || instance === null) return false;
+    const target = instance as Limited;
+    if (target[METHOD_LIMITS] === this) return false;
+    const bound = Reflect.defineProperty(target, METHOD_LIMITS, { value: this, configurable: true });
+    if (bound) return true;
+    this.#started.report({
+      code: 'RL_NOT_BOUND',
+      message: `an object of ${target.constructor.name} is frozen: its limited methods will fail`,
+    });
+    return false;
+  }
+
+  /** Lets go of what {@link bind} was given, as far as no other application has it by now. */
+  release(): void {
+    for (const target of this.#bound) {
+      if (target[METHOD_LIMITS] === this) Reflect.deleteProperty(target, METHOD_LIMITS);
+    }
+    this.#bound.clear();
   }
 
   /** Runs the method, if its policy lets it. */
@@ -129,10 +168,36 @@ export class MethodLimits {
       (moduleName === undefined ? place : `${moduleName}.${place}`) +
       (ordinal === 0 ? '' : `#${ordinal + 1}`);
     const slot = this.#started.plans.slotOf(use, `@CommonLimit() on ${place}`, inlineName);
-    if (typeof options.cost === 'number')
-      requireAffordable(options.cost, slot.current, `@CommonLimit() on ${place}.cost`);
+    const where = `@CommonLimit() on ${place}`;
+    if (typeof options.cost === 'number') requireAffordable(options.cost, slot.current, `${where}.cost`);
+    if (options.key === undefined) this.#requireKnownSubject(use, slot, where);
     return { planned: { slot, key: undefined, cost: undefined, skip: undefined }, place, skipping: false };
   }
+
+  /** A method call has no address, user or header: a key of such parts would count everybody together. */
+  #requireKnownSubject(use: RateLimitUse, slot: PolicySlot, where: string): void {
+    const parts = slot.current.key?.filter((part) => isOfRequests(part)) ?? [];
+    if (parts.length === 0) return;
+    const shown = parts.map((part) => `'${String(part)}'`).join(', ');
+    if (typeof use === 'object') {
+      throw new RateLimitConfigError({
+        code: 'RL_INVALID_KEY',
+        path: `${where}.key`,
+        expected:
+          "'handler', 'global' or a function; or the subject by the decorator's second argument, { key: (...args) => text }",
+        received: slot.current.options.key,
+      });
+    }
+    this.#started.report({
+      code: 'RL_OPTION_HAS_NO_EFFECT',
+      message: `the key part ${shown} of policy '${slot.name}' means nothing to ${where}: all calls count together unless it is given a key of its own`,
+    });
+  }
+}
+
+/** What a method call has no part in. */
+function isOfRequests(part: KeyPart): boolean {
+  return part === 'ip' || part === 'user' || part === 'route' || String(part).startsWith('header:');
 }
 
 /** What the call charges; `undefined` where the policy skips it. */

@@ -105,7 +105,13 @@ const optionsSchema = v.strictObject({
   driver: v.optional(driverRule),
   memory: v.optional(object<MemoryOptions>('an object')),
   prefix: v.optional(prefixRule),
-  policies: v.optional(object<Record<string, PolicyOptions>>('an object of policies by name')),
+  policies: v.optional(
+    rule('RL_INVALID_OPTION', 'an object of policies by name', (value) =>
+      typeof value === 'object' && value !== null && !Array.isArray(value)
+        ? (value as Record<string, PolicyOptions>)
+        : undefined,
+    ),
+  ),
   global: v.optional(names, []),
   resolver: v.optional(object<PolicyResolver | Type<PolicyResolver>>('a PolicyResolver, or a class of one')),
   userOf: v.optional(callable<NonNullable<RateLimitModuleOptions['userOf']>>(), () => userOfRequest),

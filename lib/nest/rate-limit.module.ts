@@ -12,7 +12,7 @@ import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { LimiterEngine, type LimiterEngineParts } from '../core/limiter-engine.js';
 import { reportAdapterTrust } from './adapter-trust.js';
-import { refuseWithoutInterceptor, reportUnboundHandlers } from './binding-check.js';
+import { refuseWithoutInterceptor, reportStrayMethods, reportUnboundHandlers } from './binding-check.js';
 import { needsInterceptor } from './handler-plan.js';
 import { HandlerPlans } from './handler-plans.js';
 import { MethodExplorer } from './method-explorer.js';
@@ -81,6 +81,7 @@ export class RateLimitModule
     this.#methodLimits = methodLimits;
     this.#report = report;
     explorer.requireOnlyOne(RateLimitModule);
+    explorer.watchFactories((instance) => methodLimits.bindMade(instance));
     this.#compile();
     // Every class is known by now, and no route has been made yet: what is added here comes before the
     // application's own global guards, which an APP_GUARD of an imported module would not.
@@ -109,9 +110,7 @@ export class RateLimitModule
       for (const limited of rateLimitMetadata.limitedMethodsOf(method)) {
         this.#methodLimits.register(moduleName, hostClass, limited);
       }
-      // What a factory or a value provides got nothing injected.
-      const target = instance as { [METHOD_LIMITS]?: MethodLimits } | undefined;
-      if (target !== undefined && target !== null) target[METHOD_LIMITS] ??= this.#methodLimits;
+      this.#methodLimits.bind(instance);
     }
     const { resolver, observers } = this.#options;
     if (resolver !== undefined) this.#engine.useResolver(await this.#instanceOf(resolver));
@@ -120,11 +119,13 @@ export class RateLimitModule
 
   onApplicationBootstrap(): void {
     reportUnboundHandlers(this.#plans.all(), this.#config, this.#report);
+    reportStrayMethods(this.#explorer.strayMethods(), this.#report);
     const { httpAdapter } = this.#moduleRef.get(HttpAdapterHost, { strict: false });
     if (this.#options.trustedProxies === 'adapter') reportAdapterTrust(httpAdapter, this.#report);
   }
 
   async onApplicationShutdown(): Promise<void> {
+    this.#methodLimits.release();
     await this.#engine.close();
   }
 

@@ -24,14 +24,8 @@ export class ServerTime {
     }
   }
 
-  /** The latest that the server's clock can show at `at` of ours; `undefined` before the first reply. */
-  latestAt(at: number): number | undefined {
-    return this.#most === Infinity ? undefined : Math.ceil(at + this.#most);
-  }
-
-  /** Another server may answer from now on. */
-  forget(): void {
-    this.#least = -Infinity;
-    this.#most = Infinity;
+  /** The earliest that the server's clock can show at `at` of ours; `undefined` before the first reply. */
+  earliestAt(at: number): number | undefined {
+    return this.#least === -Infinity ? undefined : Math.floor(at + this.#least);
   }
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Algorithm } from '../../core/algorithm.js';
-import { RateLimitError } from '../../core/errors.js';
+import { RateLimitConfigError } from '../../core/errors.js';
 import { LUA_LOG, LUA_SCOPE, luaOf } from './lua-parts.js';
 import { BATCH, HELD_CLOCK_GRACE_MS, NONE, OPERATION, RESULT } from './protocol.js';
 
@@ -24,16 +24,18 @@ export class UniversalScript {
 
   /**
    * The algorithm's number within {@link current}, from 1 on.
-   * @throws RateLimitError with `RL_ALGORITHM_WITHOUT_SCRIPT`
+   * @throws RateLimitConfigError with `RL_ALGORITHM_WITHOUT_SCRIPT`
    */
   indexOf(algorithm: Algorithm): number {
     const known = this.#indexes.get(algorithm);
     if (known !== undefined) return known;
     if (algorithm.lua === undefined) {
-      throw new RateLimitError(
-        'RL_ALGORITHM_WITHOUT_SCRIPT',
-        `the algorithm '${algorithm.name}' has no \`lua\`, so it can't be decided in Redis`,
-      );
+      throw new RateLimitConfigError({
+        code: 'RL_ALGORITHM_WITHOUT_SCRIPT',
+        path: 'algorithm',
+        expected: 'an algorithm with `lua`, which the Redis driver needs',
+        received: algorithm.name,
+      });
     }
     const index = this.#indexes.size + 1;
     this.#indexes.set(algorithm, index);
@@ -155,18 +157,16 @@ local function load(k, quota)
     local fields = try('HMGET', key, unpack(names))
     if fields.err then return nil end
     local width = held and #names - 1 or #names
-    state = {}
     local found = false
+    state = {}
     for i = 1, width do
       local field = fields[i]
       if field then
-        local number = tonumber(field)
-        if not number then return nil end
-        state[i] = number
+        field = tonumber(field)
+        if not field then return nil end
         found = true
-      else
-        state[i] = 0
       end
+      state[i] = field or 0
     end
     if found and held then
       expiries[k] = tonumber(fields[width + 1] or '') or now
@@ -334,7 +334,58 @@ local function takeBack(first, count)
   end
 end
 
+local function charged(k, quota, chargedAt)
+  if not exists[k] then exists[k], made[k] = true, serial end
+  dirty[k] = true
+  keepUntil(k, chargedAt + quota.idleMs)
+end
+
+-- One charge that is not blocked: the same as a group of one, in place, which is most of what is asked.
+local function decideOne()
+  local k, quota, cost, block = input[at], quotas[input[at + 1]], input[at + 2], input[at + 3]
+  local shadow = input[at + 4]
+  at = at + 5
+  local state = states[k] or load(k, quota)
+  if not state then return broken(k) end
+  local isLog = quota.algorithm.isLog
+  local r1, r2, r3, r4
+  if isLog then state:save() else r1, r2, r3, r4 = state[1], state[2], state[3], state[4] end
+  local allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark =
+    quota.algorithm.step(state, quota, now, cost)
+  if allowed then
+    charged(k, quota, chargedAt)
+    local o = w
+    out[o + 1] = ${RESULT.done}
+    out[o + 2] = serial
+    out[o + 3] = 1
+    out[o + 4] = remaining
+    out[o + 5] = 0
+    out[o + 6] = resetAfter
+    out[o + 7] = delay
+    out[o + 8] = chargedAt
+    out[o + 9] = mark
+    out[o + 10] = 0
+    w = o + 10
+    return
+  end
+  out[w + 1] = ${RESULT.denied}
+  out[w + 2] = serial
+  w = w + 2
+  if exists[k] then
+    local differs
+    if isLog then
+      differs = state:changed()
+    else
+      differs = r1 ~= state[1] or r2 ~= state[2] or r3 ~= state[3] or r4 ~= state[4] or #state > 4
+    end
+    if differs then dirty[k] = true end
+    keepUntil(k, max(chargedAt + quota.idleMs, now + resetAfter))
+  end
+  answerDenied(k, remaining, retryAfter, resetAfter, chargedAt, mark, blockAfterDenial(k, 0, block, shadow))
+end
+
 local function decide(count)
+  if count == 1 and blocks[input[at]] == 0 then return decideOne() end
   local first = at
   at = at + 5 * count
   for j = 0, count - 1 do
@@ -355,9 +406,7 @@ local function decide(count)
     local remaining, retryAfter, resetAfter = trial[t + 2], trial[t + 3], trial[t + 4]
     local blocked = trial[t + 8]
     if trial[t + 1] and passes then
-      if not exists[k] then exists[k], made[k] = true, serial end
-      dirty[k] = true
-      keepUntil(k, trial[t + 6] + quota.idleMs)
+      charged(k, quota, trial[t + 6])
       answer(true, remaining, 0, resetAfter, trial[t + 5], trial[t + 6], trial[t + 7], 0)
     elseif trial[t + 9] then
       -- Admitted in itself: kept out by others of the group, or by a block.

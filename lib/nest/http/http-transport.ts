@@ -61,6 +61,9 @@ export class HttpTransport implements CallTransport<HttpCall> {
   /** Over when the response has gone out, or will never go: filters and guards have had their say by then. */
   onEnd(call: HttpCall, ended: (statusCode: number | undefined) => void): void {
     const response = rawResponse(call.response);
-    response.once('close', () => ended(response.headersSent ? response.statusCode : undefined));
+    const tell = () => ended(response.headersSent ? response.statusCode : undefined);
+    // A client may have left while the guard waited for its key: then `close` has been.
+    if (response.destroyed) tell();
+    else response.once('close', tell);
   }
 }
