@@ -14,10 +14,12 @@ local call, try = redis.call, redis.pcall
 export const LUA_LOG = `
 local HEADER, CHUNK = 3, 32
 
+-- Made when a batch first has a log: functions that nobody calls cost each run of the script.
+local function logClass()
 local Log = {}
 Log.__index = Log
 
-local function openLog(key)
+function Log.open(key)
   local length = try('LLEN', key)
   if type(length) == 'table' then return nil end
   local log = setmetatable({
@@ -144,6 +146,15 @@ function Log:flush()
   for entry = max(stored, first), first + self.size - 1 do
     call('RPUSH', key, self.times[entry], self.costs[entry])
   end
+end
+
+return Log
+end
+
+local logs
+local function openLog(key)
+  logs = logs or logClass()
+  return logs.open(key)
 end
 `;
 

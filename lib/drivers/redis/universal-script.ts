@@ -281,6 +281,58 @@ local function blockAfterDenial(k, blocked, duration, shadow)
   return duration
 end
 
+local function charged(k, quota, chargedAt)
+  if not exists[k] then exists[k], made[k] = true, serial end
+  dirty[k] = true
+  keepUntil(k, chargedAt + quota.idleMs)
+end
+
+-- One charge that is not blocked: the same as a group of one, in place, which is most of what is asked.
+local function decideOne()
+  local k, quota, cost, block = input[at], quotas[input[at + 1]], input[at + 2], input[at + 3]
+  local shadow = input[at + 4]
+  at = at + 5
+  local state = states[k] or load(k, quota)
+  if not state then return broken(k) end
+  local isLog = quota.algorithm.isLog
+  local r1, r2, r3, r4
+  if isLog then state:save() else r1, r2, r3, r4 = state[1], state[2], state[3], state[4] end
+  local allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark =
+    quota.algorithm.step(state, quota, now, cost)
+  if allowed then
+    charged(k, quota, chargedAt)
+    local o = w
+    out[o + 1] = ${RESULT.done}
+    out[o + 2] = serial
+    out[o + 3] = 1
+    out[o + 4] = remaining
+    out[o + 5] = 0
+    out[o + 6] = resetAfter
+    out[o + 7] = delay
+    out[o + 8] = chargedAt
+    out[o + 9] = mark
+    out[o + 10] = 0
+    w = o + 10
+    return
+  end
+  out[w + 1] = ${RESULT.denied}
+  out[w + 2] = serial
+  w = w + 2
+  if exists[k] then
+    local differs
+    if isLog then
+      differs = state:changed()
+    else
+      differs = r1 ~= state[1] or r2 ~= state[2] or r3 ~= state[3] or r4 ~= state[4] or #state > 4
+    end
+    if differs then dirty[k] = true end
+    keepUntil(k, max(chargedAt + quota.idleMs, now + resetAfter))
+  end
+  answerDenied(k, remaining, retryAfter, resetAfter, chargedAt, mark, blockAfterDenial(k, 0, block, shadow))
+end
+
+-- Everything else, made when a batch first needs it: functions that nobody calls cost each run of the script.
+local function otherOperations()
 local trial, uses, totals = {}, {}, {}
 
 -- What is left at a key without a charge, and until when all is back.
@@ -334,58 +386,7 @@ local function takeBack(first, count)
   end
 end
 
-local function charged(k, quota, chargedAt)
-  if not exists[k] then exists[k], made[k] = true, serial end
-  dirty[k] = true
-  keepUntil(k, chargedAt + quota.idleMs)
-end
-
--- One charge that is not blocked: the same as a group of one, in place, which is most of what is asked.
-local function decideOne()
-  local k, quota, cost, block = input[at], quotas[input[at + 1]], input[at + 2], input[at + 3]
-  local shadow = input[at + 4]
-  at = at + 5
-  local state = states[k] or load(k, quota)
-  if not state then return broken(k) end
-  local isLog = quota.algorithm.isLog
-  local r1, r2, r3, r4
-  if isLog then state:save() else r1, r2, r3, r4 = state[1], state[2], state[3], state[4] end
-  local allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark =
-    quota.algorithm.step(state, quota, now, cost)
-  if allowed then
-    charged(k, quota, chargedAt)
-    local o = w
-    out[o + 1] = ${RESULT.done}
-    out[o + 2] = serial
-    out[o + 3] = 1
-    out[o + 4] = remaining
-    out[o + 5] = 0
-    out[o + 6] = resetAfter
-    out[o + 7] = delay
-    out[o + 8] = chargedAt
-    out[o + 9] = mark
-    out[o + 10] = 0
-    w = o + 10
-    return
-  end
-  out[w + 1] = ${RESULT.denied}
-  out[w + 2] = serial
-  w = w + 2
-  if exists[k] then
-    local differs
-    if isLog then
-      differs = state:changed()
-    else
-      differs = r1 ~= state[1] or r2 ~= state[2] or r3 ~= state[3] or r4 ~= state[4] or #state > 4
-    end
-    if differs then dirty[k] = true end
-    keepUntil(k, max(chargedAt + quota.idleMs, now + resetAfter))
-  end
-  answerDenied(k, remaining, retryAfter, resetAfter, chargedAt, mark, blockAfterDenial(k, 0, block, shadow))
-end
-
 local function decide(count)
-  if count == 1 and blocks[input[at]] == 0 then return decideOne() end
   local first = at
   at = at + 5 * count
   for j = 0, count - 1 do
@@ -492,37 +493,56 @@ local function reset(k)
   forgetBlock(k)
 end
 
+local operations = {}
+operations[${OPERATION.decide}] = function()
+  local count = input[at + 1]
+  at = at + 2
+  decide(count)
+end
+operations[${OPERATION.peek}] = function()
+  at = at + 1
+  peek()
+end
+operations[${OPERATION.refund}] = function()
+  local k, cost = input[at + 1], input[at + 4]
+  local receipt = {
+    cost = cost, limit = input[at + 5], windowMs = input[at + 6], chargedAt = input[at + 7], mark = input[at + 8],
+    serial = input[at + 9],
+  }
+  refund(k, quotas[input[at + 2]], input[at + 3], cost, receipt)
+  at = at + 10
+end
+operations[${OPERATION.giveBack}] = function()
+  refund(input[at + 1], quotas[input[at + 2]], input[at + 3], input[at + 4])
+  at = at + 5
+end
+operations[${OPERATION.reset}] = function()
+  reset(input[at + 1])
+  done(input[at + 1], input[at + 2])
+  at = at + 3
+end
+operations[${OPERATION.block}] = function()
+  setBlock(input[at + 1], input[at + 3])
+  done(input[at + 1], input[at + 2])
+  at = at + 4
+end
+operations[${OPERATION.unblock}] = function()
+  forgetBlock(input[at + 1])
+  done(input[at + 1], input[at + 2])
+  at = at + 3
+end
+return operations
+end
+
+local others
 while at <= #input do
-  local operation, k = input[at], input[at + 1]
-  if operation == ${OPERATION.decide} then
+  local operation = input[at]
+  if operation == ${OPERATION.decide} and input[at + 1] == 1 and blocks[input[at + 2]] == 0 then
     at = at + 2
-    decide(k)
-  elseif operation == ${OPERATION.peek} then
-    at = at + 1
-    peek()
-  elseif operation == ${OPERATION.refund} then
-    local cost = input[at + 4]
-    local receipt = {
-      cost = cost, limit = input[at + 5], windowMs = input[at + 6], chargedAt = input[at + 7], mark = input[at + 8],
-      serial = input[at + 9],
-    }
-    refund(k, quotas[input[at + 2]], input[at + 3], cost, receipt)
-    at = at + 10
-  elseif operation == ${OPERATION.giveBack} then
-    refund(k, quotas[input[at + 2]], input[at + 3], input[at + 4])
-    at = at + 5
-  elseif operation == ${OPERATION.reset} then
-    reset(k)
-    done(k, input[at + 2])
-    at = at + 3
-  elseif operation == ${OPERATION.block} then
-    setBlock(k, input[at + 3])
-    done(k, input[at + 2])
-    at = at + 4
+    decideOne()
   else
-    forgetBlock(k)
-    done(k, input[at + 2])
-    at = at + 3
+    others = others or otherOperations()
+    others[operation]()
   end
 end
 
