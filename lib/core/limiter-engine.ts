@@ -107,11 +107,12 @@ export class LimiterEngine {
     const { maxWaitMs = DEFAULT_MAX_WAIT_MS, signal } = options;
     const request = this.#request(slot, subject, options.cost);
     const wait = requireDuration('acquire.maxWaitMs', maxWaitMs);
+    signal?.throwIfAborted();
     if (this.#idle) return this.#unlimited(request);
     const attempt = {
       charge: (patienceMs: number) => this.#chargeWithin(request, patienceMs),
       isTooFar: ({ remaining }: Verdict) => canDelay(slot.current) && remaining >= request.cost,
-      refund: (verdict: Verdict) => void this.refundAll([verdict]),
+      refund: (verdict: Verdict) => this.refundAll([verdict]),
       unanswered: () => {
         const charge = this.#quotas.plainCharge(request);
         return new DecidedVerdict(charge, request.subject, unanswered(charge.quota, false), true);
@@ -202,7 +203,7 @@ export class LimiterEngine {
   async close(): Promise<void> {
     this.#closed = true;
     this.#fastPath = undefined;
-    this.#lines.close();
+    await this.#lines.close();
     if (this.#parts.ownsDriver) await this.#driver.close();
   }
 

@@ -2,7 +2,7 @@ import { startTimer, type Clock } from './clock.js';
 import { DecidedVerdict } from './decided-verdict.js';
 import { RateLimitError } from './errors.js';
 import { holdUntil } from './hold-until.js';
-import { isPromiseLike, type MaybePromise } from './maybe-promise.js';
+import { allOf, isPromiseLike, type MaybePromise } from './maybe-promise.js';
 import type { Verdict } from './verdict.js';
 
 /** How many may wait for one subject. A longer line would only hold memory: the next caller is denied at once. */
@@ -17,7 +17,8 @@ export interface Attempt {
   charge(patienceMs: number): MaybePromise<Verdict>;
   /** Whether it was denied only because it would have been held too long: that is so later, too. */
   isTooFar(denial: Verdict): boolean;
-  refund(verdict: Verdict): void;
+  /** Never fails: what the store can't give back stays taken. */
+  refund(verdict: Verdict): MaybePromise<void>;
   /** The denial while the store has said nothing yet. */
   unanswered(): Verdict;
 }
@@ -35,8 +36,8 @@ interface Waiter {
 export class WaitingLines {
   readonly #clock: Clock;
   readonly #lines = new Map<string, WaitingLine>();
-  /** Calls that have their turn, and are held until then. */
-  readonly #held = new Set<AbortController>();
+  /** Calls that have their turn and are held until then, and how their places are given back. */
+  readonly #held = new Map<AbortController, () => MaybePromise<void>>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -69,9 +70,14 @@ export class WaitingLines {
     for (const line of this.#lines.values()) line.wake();
   }
 
-  close(): void {
+  /** Rejects whoever waits; done when the places that were held are given back. */
+  async close(): Promise<void> {
     for (const line of this.#lines.values()) line.close();
-    for (const leaving of this.#held) leaving.abort(closedWhileWaiting());
+    const refunds = [...this.#held].map(([leaving, refund]) => {
+      leaving.abort(closedWhileWaiting());
+      return refund();
+    });
+    await allOf(refunds);
   }
 
   /** A call that leaves before its turn gives its place back. */
@@ -79,12 +85,12 @@ export class WaitingLines {
     const leaving = new AbortController();
     const leave = () => leaving.abort(signal!.reason);
     signal?.addEventListener('abort', leave, { once: true });
-    this.#held.add(leaving);
+    this.#held.set(leaving, () => attempt.refund(verdict));
     try {
       if (signal?.aborted) leave();
       await holdUntil(this.#clock, this.#clock.now() + verdict.delayMs, leaving.signal);
     } catch (reason) {
-      attempt.refund(verdict);
+      void attempt.refund(verdict);
       throw reason;
     } finally {
       this.#held.delete(leaving);
@@ -160,7 +166,7 @@ class WaitingLine {
         const charged = first.attempt.charge(Math.max(first.deadline - this.#askedAt, 0));
         const verdict = isPromiseLike(charged) ? await charged : charged;
         if (!verdict.allowed) await this.#waitTurn(first, verdict);
-        else if (first.settled) first.attempt.refund(verdict);
+        else if (first.settled) void first.attempt.refund(verdict);
         else first.finish(verdict);
       } catch (error) {
         if (!first.settled) first.fail(error);

@@ -11,6 +11,8 @@ export abstract class RateLimitException extends HttpException {
 
   constructor(verdicts: readonly Verdict[], body: ProblemDetails) {
     super(body, body.status);
+    // What logs show. Nest would put the name of the class there.
+    this.message = `${body.detail} (${body['violated-policies'].join(', ')})`;
     this.verdicts = verdicts;
     this.retryAfterMs = Math.max(0, ...verdicts.map(({ retryAfterMs }) => retryAfterMs));
   }

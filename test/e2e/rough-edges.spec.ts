@@ -211,6 +211,23 @@ describe('values and factories with limited methods', () => {
   });
 });
 
+describe('the exception of a denied method', () => {
+  it('says in its message what a log needs', async () => {
+    @Injectable()
+    class Jobs {
+      @CommonLimit({ name: 'nightly', limit: 1, ...FIXED })
+      run() {}
+    }
+    const testing = await contextOf({ providers: [Jobs] });
+    const jobs = testing.get(Jobs);
+    await jobs.run();
+    await expect(Promise.resolve(jobs.run())).rejects.toThrow(
+      'Limit of 1 request per minute exceeded. Try again in 60 seconds. (nightly)',
+    );
+    await testing.close();
+  });
+});
+
 describe('misuse that start-up tells of', () => {
   it('refuses an inline policy of a method with a key that only requests have', async () => {
     @Injectable()

@@ -171,18 +171,25 @@ describe('acquire() on a leaky bucket', () => {
     return (driver === undefined ? builder : builder.driver(driver)).build();
   };
 
-  it('rejects a held call when it is closed, and gives its place back', async () => {
-    const memory = new MemoryDriver({ clock });
-    const bucket = shaped(memory);
-    await bucket.acquire('a');
-    const held = bucket.acquire('a');
-    await tick();
-    expect((await bucket.peek('a')).remaining).toBe(1);
-    await bucket.close();
-    await expect(held).rejects.toMatchObject({ code: 'RL_CLOSED' });
-    expect((await shaped(memory).peek('a')).remaining).toBe(2);
-    await memory.close();
-  });
+  it.each<[string, (inner: Driver) => Driver]>([
+    ['at once', (inner) => inner],
+    ['later', delayed],
+  ])(
+    'rejects a held call when it is closed, and has given its place back by then, where the driver answers %s',
+    async (_title, driverOf) => {
+      const memory = new MemoryDriver({ clock });
+      const bucket = shaped(driverOf(memory));
+      await bucket.acquire('a');
+      const held = bucket.acquire('a').catch((error: unknown) => error);
+      await tick();
+      await tick();
+      expect((await bucket.peek('a')).remaining).toBe(1);
+      await bucket.close();
+      expect((await shaped(memory).peek('a')).remaining).toBe(2);
+      expect(await held).toMatchObject({ code: 'RL_CLOSED' });
+      await memory.close();
+    },
+  );
 
   it.each<[string, (inner: Driver) => Driver]>([
     ['at once', (inner) => inner],

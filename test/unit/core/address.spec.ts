@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { normalizeAddress } from '../../../lib/core/address.js';
+import { growth } from '../../support/growth.js';
 
 describe('normalizeAddress', () => {
   it.each([
@@ -129,14 +130,16 @@ describe('normalizeAddress', () => {
     );
   });
 
-  it('takes time linear in what an attacker sends', () => {
-    const started = performance.now();
-    for (const part of ['1', ':', '1:', 'f', '1.', '%', '[', '::1%a', '255.']) {
-      normalizeAddress(part.repeat(100_000), 64);
-      normalizeAddress(`[${part.repeat(100_000)}]:80`, 64);
-    }
-    expect(performance.now() - started).toBeLessThan(1000);
-  });
+  it.each(['1', ':', '1:', 'f', '1.', '%', '[', '::1%a', '255.'])(
+    'takes time linear in what an attacker sends: many %j',
+    (part) => {
+      const normalize = (length: number) => {
+        normalizeAddress(part.repeat(length), 64);
+        normalizeAddress(`[${part.repeat(length)}]:80`, 64);
+      };
+      expect(growth(normalize)).toBeLessThan(32);
+    },
+  );
 });
 
 /** By the URL standard, with the IPv4 addresses that mapped and NAT64 ones carry. */

@@ -1,6 +1,8 @@
 import { fixedWindow, limiterBuilder, MemoryDriver, type Algorithm, type Clock } from 'nestjs-distlimit';
 import { ALGORITHMS } from '../../../lib/algorithms/index.js';
+import type { Diagnostic } from '../../../lib/core/diagnostics.js';
 import { completePolicy } from '../../../lib/core/policy-completion.js';
+import { engineParts } from '../../../lib/create-rate-limiter.js';
 
 const completeWith = (algorithm: unknown) =>
   completePolicy('p', { limit: 3, window: '1s', algorithm: algorithm as Algorithm }, 'policies.p', {
@@ -76,6 +78,23 @@ describe('a driver of your own', () => {
   it('is refused with half a synchronous side', () => {
     const half = Object.create(driver, { synchronous: { value: { tryTake: () => true } } }) as MemoryDriver;
     expect(() => limiterBuilder().driver(half).build()).toThrow('RL_INVALID_OPTION');
+  });
+});
+
+describe('an option that a driver of your own has no use for', () => {
+  it('is told of', async () => {
+    const driver = new MemoryDriver();
+    const told: Diagnostic[] = [];
+    engineParts(
+      { driver, memory: { maxKeys: 5 }, prefix: 'app' },
+      (diagnostic) => told.push(diagnostic),
+      () => {},
+    );
+    expect(told).toEqual([
+      { code: 'RL_OPTION_HAS_NO_EFFECT', message: 'prefix has no effect with a driver of your own' },
+      { code: 'RL_OPTION_HAS_NO_EFFECT', message: 'memory has no effect with a driver of your own' },
+    ]);
+    await driver.close();
   });
 });
 
