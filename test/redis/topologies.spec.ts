@@ -111,6 +111,7 @@ describe('a cluster', () => {
   });
 
   it('goes on after a master was killed', async () => {
+    await cluster.failOverSoon();
     await cluster.nodes[0]!.kill();
     await until(async () => {
       const settled = await Promise.allSettled(
