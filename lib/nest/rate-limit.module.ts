@@ -70,12 +70,13 @@ const PROVIDERS: readonly Provider[] = [
     provide: ENGINE,
     inject: [RATE_LIMIT_OPTIONS, REPORT],
     useFactory: async (options: CompletedOptions, report: DiagnosticSink) => {
-      const { redis, prefix, driver, memory, hashKeys, enabled, clock } = options;
+      const { redis, prefix, driver, memory, hybrid, hashKeys, enabled, clock } = options;
       const given = {
         ...(redis !== undefined && { redis }),
         ...(prefix !== undefined && { prefix }),
         ...(driver !== undefined && { driver }),
         ...(memory !== undefined && { memory }),
+        ...(hybrid !== undefined && { hybrid }),
         ...(hashKeys !== undefined && { hashKeys }),
         ...(clock !== undefined && { clock }),
       };

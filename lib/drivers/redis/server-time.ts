@@ -29,6 +29,11 @@ export class ServerTime {
     return this.#most === Infinity ? undefined : Math.ceil(at + this.#most);
   }
 
+  /** By how much the server's clock is most likely ahead of ours; `undefined` before the first reply. */
+  get aheadMs(): number | undefined {
+    return this.#most === Infinity ? undefined : (this.#least + this.#most) / 2;
+  }
+
   /** Another server may answer from now on. */
   forget(): void {
     this.#least = -Infinity;

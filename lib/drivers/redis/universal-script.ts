@@ -564,6 +564,28 @@ local function peek()
   end
 end
 
+-- Only takes: whoever remembers a denial may go on doing so.
+local function settle(k, quota, most, cost)
+  if not load(k, quota) then return broken(k) end
+  save(k)
+  local step = quota.algorithm.step
+  local _, remaining = step(states[k], quota, now, 0)
+  local excess = max(0, remaining - most)
+  local taken = excess + min(cost, remaining - excess)
+  if taken > 0 then
+    local allowed, left, _, _, _, chargedAt = step(states[k], quota, now, taken)
+    if allowed then
+      remaining = left
+      if not exists[k] then exists[k], made[k] = true, serial end
+      dirty[k] = true
+      keepUntil(k, chargedAt + quota.idleMs)
+    end
+  end
+  out[w + 1] = ${RESULT.done}
+  out[w + 2] = remaining
+  w = w + 2
+end
+
 local function done(k, announce)
   out[w + 1] = ${RESULT.done}
   w = w + 1
@@ -629,10 +651,13 @@ while at <= #input do
     setBlock(k, input[at + 3])
     done(k, input[at + 2])
     at = at + 4
-  else
+  elseif operation == ${OPERATION.unblock} then
     forgetBlock(k)
     done(k, input[at + 2])
     at = at + 3
+  else
+    settle(k, quotas[input[at + 2]], input[at + 3], input[at + 4])
+    at = at + 5
   end
 end
 
