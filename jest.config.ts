@@ -45,7 +45,7 @@ const config: Config = {
       testMatch: ['<rootDir>/test/e2e/**/*.spec.ts', '<rootDir>/test/unit/nest/**/*.spec.ts'],
       moduleNameMapper: {
         ...sources,
-        '^(@nestjs/.*|@willsoto/nestjs-prometheus|prom-client|reflect-metadata|rxjs)$': `${nest11}/$1`,
+        '^(@nestjs/.*|@willsoto/nestjs-prometheus|ioredis|prom-client|reflect-metadata|rxjs)$': `${nest11}/$1`,
         '^rxjs/(.*)$': `${nest11}/rxjs/$1`,
       },
     },

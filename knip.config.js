@@ -8,6 +8,8 @@ export default {
     'bench/children/*.mjs',
     'sample/*/src/main.ts',
     'test/**/*.spec.ts',
+    // Forked by tests.
+    'test/support/consumer.mjs',
     // Named in jest.config.ts.
     'test/support/nest-{preload,transform}.mjs',
   ],

@@ -254,7 +254,7 @@ export class RateLimiter {
     const request = this.#request(slot, subject, 1);
     if (this.#idle) return this.#unlimited(request);
     const counter = await this.#counterOf(request);
-    const decision = await this.#parts.driver.peek(counter);
+    const decision = await this.#asked('look', (driver) => driver.peek(counter));
     return new DecidedVerdict(counter, request.subject, decision);
   }
 
@@ -268,20 +268,22 @@ export class RateLimiter {
     }
     const taken = DecidedVerdict.release(verdict);
     if (taken === undefined) return;
-    const done = this.#parts.driver.refund(taken.counter, taken.receipt);
+    const done = this.#asked('refund', (driver) => driver.refund(taken.counter, taken.receipt));
     const wake = () => this.#lines.wake(lineKey(taken.counter.policy, verdict.subject));
     return done instanceof Promise ? done.then(wake) : wake();
   }
 
   /** @internal */
   async giveBack(slot: PolicySlot, subject: string | undefined, cost: number): Promise<void> {
-    await this.#parts.driver.giveBack(await this.#counterOf(this.#request(slot, subject, cost)), cost);
+    const counter = await this.#counterOf(this.#request(slot, subject, cost));
+    await this.#asked('refund', (driver) => driver.giveBack(counter, cost));
     this.#wake(slot, subject);
   }
 
   /** @internal */
   async forget(slot: PolicySlot, subject?: string): Promise<void> {
-    await this.#parts.driver.reset(await this.#counterOf(this.#request(slot, subject, 1)));
+    const counter = await this.#counterOf(this.#request(slot, subject, 1));
+    await this.#asked('reset', (driver) => driver.reset(counter));
     this.#wake(slot, subject);
   }
 
@@ -289,13 +291,13 @@ export class RateLimiter {
   async startBlock(slot: PolicySlot, subject: string | undefined, duration: Duration): Promise<void> {
     const ms = requireDuration('block.duration', duration);
     const counter = await this.#counterOf(this.#request(slot, subject, 1));
-    if (ms === 0) return this.#parts.driver.unblock(counter);
-    await this.#parts.driver.block(counter, ms);
+    await this.#asked('block', (driver) => (ms === 0 ? driver.unblock(counter) : driver.block(counter, ms)));
   }
 
   /** @internal */
   async liftBlock(slot: PolicySlot, subject?: string): Promise<void> {
-    await this.#parts.driver.unblock(await this.#counterOf(this.#request(slot, subject, 1)));
+    const counter = await this.#counterOf(this.#request(slot, subject, 1));
+    await this.#asked('unblock', (driver) => driver.unblock(counter));
     this.#wake(slot, subject);
   }
 
@@ -428,18 +430,41 @@ export class RateLimiter {
     return verdict;
   }
 
-  /** The store can't answer: the strictest `onUnavailable` of the group decides for all of it. */
-  #withoutStore(charges: readonly Charge[], requests: readonly ChargeRequest[], error: unknown): Verdict[] {
-    // An error of ours says that the input was wrong, not that the store is away.
-    if (error instanceof RateLimitConfigError) throw error;
+  /** Has the driver do something other than decide: no `onUnavailable` answers for that. */
+  #asked<T>(verb: string, ask: (driver: Driver) => MaybePromise<T>): MaybePromise<T> {
+    try {
+      const answer = ask(this.#parts.driver);
+      if (!(answer instanceof Promise)) return answer;
+      return answer.catch((error: unknown) => {
+        throw this.#failure(verb, error);
+      });
+    } catch (error) {
+      throw this.#failure(verb, error);
+    }
+  }
+
+  /** What callers get to see of a driver's error, of which observers are told. */
+  #failure(verb: string, error: unknown): unknown {
+    // An error of ours says that the input was wrong, or that nothing is decided any more.
+    if (error instanceof RateLimitConfigError || isClosed(error)) return error;
     const { driver, observers } = this.#parts;
     observers.emit('driverError', { driver: driver.name, error });
-    const wanted = charges.map(({ policy }) => policy.onUnavailable);
-    if (wanted.some((answer) => answer === 'throw' || answer === 'fallback')) {
-      throw new RateLimitError('RL_DRIVER_UNAVAILABLE', `the driver '${driver.name}' could not decide`, {
+    const reason = error instanceof Error ? `: ${error.message}` : '';
+    return new RateLimitError(
+      'RL_DRIVER_UNAVAILABLE',
+      `the driver '${driver.name}' could not ${verb}${reason}`,
+      {
         cause: error,
-      });
-    }
+      },
+    );
+  }
+
+  /** The store can't answer: the strictest `onUnavailable` of the group decides for all of it. */
+  #withoutStore(charges: readonly Charge[], requests: readonly ChargeRequest[], error: unknown): Verdict[] {
+    const failure = this.#failure('decide', error);
+    const wanted = charges.map(({ policy }) => policy.onUnavailable);
+    if (failure === error || wanted.some((answer) => answer === 'throw' || answer === 'fallback'))
+      throw failure;
     return charges.map((charge, i) => {
       const allowed = charge.policy.onUnavailable === 'allow';
       const decision: Decision = {
@@ -472,6 +497,10 @@ export class RateLimiter {
   #wake(slot: PolicySlot, subject = GLOBAL_SUBJECT): void {
     this.#lines.wake(lineKey(slot, boundSubject(subject)));
   }
+}
+
+function isClosed(error: unknown): boolean {
+  return error instanceof RateLimitError && error.code === 'RL_CLOSED';
 }
 
 /** @throws RateLimitConfigError where the cost is not a whole number ≥ 1 */

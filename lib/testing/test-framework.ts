@@ -9,9 +9,12 @@ export interface TestFramework {
  * @throws Error where there is none
  */
 export function testFramework(given: TestFramework | undefined): TestFramework {
-  const framework = given ?? (globalThis as Partial<TestFramework>);
-  if (typeof framework.describe !== 'function' || typeof framework.it !== 'function') {
-    throw new Error('no test framework: describe and it are not global, so give them as `framework`');
-  }
-  return framework as TestFramework;
+  const framework: unknown = given ?? globalThis;
+  if (isTestFramework(framework)) return framework;
+  throw new Error('no test framework: describe and it are not global, so give them as `framework`');
+}
+
+function isTestFramework(value: unknown): value is TestFramework {
+  const { describe, it } = value as Partial<TestFramework>;
+  return typeof describe === 'function' && typeof it === 'function';
 }

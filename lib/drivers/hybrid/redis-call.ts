@@ -36,7 +36,7 @@ export class RedisCall {
     await connection.available();
     const sentAt = performance.now();
     const packer = new NumberPacker();
-    packer.put(serverClock.latestAt(sentAt + timeoutMs) ?? NONE);
+    packer.put(serverClock.earliestAt(sentAt + timeoutMs) ?? NONE);
     packer.put(clock === undefined ? NONE : Math.floor(clock.now()));
     for (const number of numbers) packer.put(number);
     const reply = await withinDeadline(timeoutMs, () =>

@@ -19,8 +19,8 @@ export class ServerClock implements Clock {
     this.#aheadMs = this.#serverTime.aheadMs ?? this.#aheadMs;
   }
 
-  /** As {@link ServerTime.latestAt}. */
-  latestAt(at: number): number | undefined {
-    return this.#serverTime.latestAt(at);
+  /** As {@link ServerTime.earliestAt}. */
+  earliestAt(at: number): number | undefined {
+    return this.#serverTime.earliestAt(at);
   }
 }

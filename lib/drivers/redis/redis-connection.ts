@@ -130,8 +130,8 @@ export class RedisConnection {
 
   /** Closes what was opened here, and nothing else. */
   async close(): Promise<void> {
-    await this.started.catch(() => {});
     this.#become('closed');
+    await this.started.catch(() => {});
     this.#subscriber?.disconnect();
     this.#client?.disconnect();
   }

@@ -147,12 +147,15 @@ export class RedisDriver implements Driver {
   async close(): Promise<void> {
     this.#closed = true;
     this.#denials.listening = false;
-    await this.#batcher.drained();
+    if (this.#connection.state === 'ready') await this.#batcher.drained();
     await this.#connection.close();
+    // Whoever still waited for a connection is told that there will be none.
+    await this.#batcher.drained();
   }
 
   async #start(channel: string): Promise<void> {
     await this.#connection.started;
+    if (this.#closed) return;
     await this.#connection.subscribe(
       channel,
       (key) => this.#denials.forget(key, this.#batcher.nextNumber),

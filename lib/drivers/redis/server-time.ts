@@ -24,19 +24,13 @@ export class ServerTime {
     }
   }
 
-  /** The latest that the server's clock can show at `at` of ours; `undefined` before the first reply. */
-  latestAt(at: number): number | undefined {
-    return this.#most === Infinity ? undefined : Math.ceil(at + this.#most);
+  /** The earliest that the server's clock can show at `at` of ours; `undefined` before the first reply. */
+  earliestAt(at: number): number | undefined {
+    return this.#least === -Infinity ? undefined : Math.floor(at + this.#least);
   }
 
   /** By how much the server's clock is most likely ahead of ours; `undefined` before the first reply. */
   get aheadMs(): number | undefined {
     return this.#most === Infinity ? undefined : (this.#least + this.#most) / 2;
-  }
-
-  /** Another server may answer from now on. */
-  forget(): void {
-    this.#least = -Infinity;
-    this.#most = Infinity;
   }
 }

@@ -137,8 +137,12 @@ export class TurnBatcher {
       ),
     );
     try {
-      // A batch that came too late by a clock that was set meanwhile did nothing, and is sent once more.
-      while (!(await this.#attempt(batch, pending, slot)) && !deadline.passed);
+      // What came too late did nothing. By a server's clock that was set meanwhile it may not have been: once more.
+      const deadlineAt = performance.now() + timeoutMs;
+      const done =
+        (await this.#attempt(batch, pending, slot, deadlineAt)) ||
+        (await this.#attempt(batch, pending, slot, deadlineAt));
+      if (!done) deadline.miss();
     } catch (error) {
       rejectAll(pending, error);
     } finally {
@@ -147,14 +151,19 @@ export class TurnBatcher {
   }
 
   /** False where the server found that it was too late. */
-  async #attempt(batch: Batch, pending: readonly Pending[], slot: number): Promise<boolean> {
-    const { connection, clock, channel, timeoutMs } = this.#options;
+  async #attempt(
+    batch: Batch,
+    pending: readonly Pending[],
+    slot: number,
+    deadlineAt: number,
+  ): Promise<boolean> {
+    const { connection, clock, channel } = this.#options;
     const serverTime = this.serverTimeOf(slot);
     const sentAt = performance.now();
     const held = clock && wholeTime(clock);
     const sent: Sent = { at: held ?? sentAt, number: ++this.#sentCommands };
     const reply = new ReplyReader(
-      await connection.run(batch.pack(serverTime.latestAt(sentAt + timeoutMs), held), channel),
+      await connection.run(batch.pack(serverTime.earliestAt(deadlineAt), held), channel),
       batch,
     );
     const serverMs = reply.next();
@@ -191,19 +200,16 @@ function rejectAll(pending: readonly Pending[], error: unknown): void {
  */
 export function startDeadline(timeoutMs: number, missed: () => void) {
   let stopped = false;
-  const deadline = {
-    passed: false,
+  const timer = setTimeout(() => {
+    setImmediate(() => {
+      if (!stopped) missed();
+    });
+  }, timeoutMs);
+  return {
+    miss: missed,
     stop() {
       stopped = true;
       clearTimeout(timer);
     },
   };
-  const timer = setTimeout(() => {
-    setImmediate(() => {
-      if (stopped) return;
-      deadline.passed = true;
-      missed();
-    });
-  }, timeoutMs);
-  return deadline;
 }

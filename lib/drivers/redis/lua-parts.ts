@@ -1,0 +1,164 @@
+import { MAX_CLOCK_LEAD_MS, type Algorithm } from '../../core/algorithm.js';
+
+/** What an algorithm's source may call, and the two ways to call Redis. */
+export const LUA_SCOPE = `
+local floor, ceil, max, min = math.floor, math.ceil, math.max, math.min
+local NEVER, MAX_CLOCK_LEAD_MS = math.huge, ${MAX_CLOCK_LEAD_MS}
+local call, try = redis.call, redis.pcall
+`;
+
+/**
+ * A log on a list: total, expiry and the serial it was made with first, then a time and a cost for each entry. Reads are kept, writes are held back
+ * until \`flush\`, so that a trial can be taken back and a broken key elsewhere in the group finds nothing changed.
+ */
+export const LUA_LOG = `
+local HEADER, CHUNK = 3, 32
+
+local Log = {}
+Log.__index = Log
+
+local function openLog(key)
+  local length = try('LLEN', key)
+  if type(length) == 'table' then return nil end
+  local log = setmetatable({
+    key = key, exists = length > 0, stored = max(0, (length - HEADER) / 2), first = 0, size = 0, total = 0,
+    times = {}, costs = {}, amended = {},
+  }, Log)
+  log.size = log.stored
+  if not log.exists then return log end
+  local last = length <= HEADER + 2 * CHUNK and -1 or HEADER - 1
+  local head = call('LRANGE', key, 0, last)
+  log.total, log.expiry, log.since = tonumber(head[1]), tonumber(head[2]), tonumber(head[3])
+  if not log.total or not log.expiry or not log.since then return nil end
+  if last == -1 and not log:keep(0, head, HEADER) then return nil end
+  return log
+end
+
+-- Entries have the number they had when the log was opened: log.first is that of the oldest one left.
+function Log:keep(from, values, offset)
+  for i = offset + 1, #values - 1, 2 do
+    local entry = from + (i - offset - 1) / 2
+    local time, cost = tonumber(values[i]), tonumber(values[i + 1])
+    if not time or not cost then return false end
+    if self.times[entry] == nil then
+      self.times[entry] = time
+      self.costs[entry] = cost
+    end
+  end
+  return true
+end
+
+function Log:fetch(entry)
+  local from = entry - entry % CHUNK
+  local at = HEADER + 2 * from
+  if not self:keep(from, call('LRANGE', self.key, at, at + 2 * CHUNK - 1), 0) then
+    error('the log has an entry that is no number')
+  end
+end
+
+function Log:time(i)
+  local entry = self.first + i
+  if self.times[entry] == nil then self:fetch(entry) end
+  return self.times[entry]
+end
+
+function Log:cost(i)
+  local entry = self.first + i
+  if self.costs[entry] == nil then self:fetch(entry) end
+  return self.costs[entry]
+end
+
+function Log:push(time, cost)
+  local entry = self.first + self.size
+  self.times[entry] = time
+  self.costs[entry] = cost
+  self.size = self.size + 1
+  self.total = self.total + cost
+end
+
+function Log:dropOldest(count)
+  for i = 0, count - 1 do self.total = self.total - self:cost(i) end
+  self.first = self.first + count
+  self.size = self.size - count
+end
+
+function Log:amend(i, time, cost)
+  local entry = self.first + i
+  self.total = self.total + cost - self:cost(i)
+  if self.before then self.before[#self.before + 1] = { entry, self:time(i), self.costs[entry] } end
+  self.times[entry] = time
+  self.costs[entry] = cost
+  if entry < self.stored then self.amended[entry] = true end
+end
+
+function Log:save()
+  self.before = { first = self.first, size = self.size, total = self.total }
+end
+
+function Log:restore()
+  local before = self.before
+  for i = #before, 1, -1 do
+    local entry = before[i][1]
+    self.times[entry] = before[i][2]
+    self.costs[entry] = before[i][3]
+  end
+  local pushedFrom = max(before.first + before.size, 0)
+  for entry = pushedFrom, self.first + self.size - 1 do
+    self.times[entry] = nil
+    self.costs[entry] = nil
+  end
+  self.first, self.size, self.total = before.first, before.size, before.total
+end
+
+function Log:changed()
+  local before = self.before
+  return self.first ~= before.first or self.size ~= before.size or #before > 0
+end
+
+function Log:flush()
+  local key, stored, first = self.key, self.stored, self.first
+  if self.size == 0 then
+    call('UNLINK', key)
+    return
+  end
+  if not self.exists then
+    call('RPUSH', key, self.total, self.expiry, self.since)
+  elseif first >= stored then
+    -- Nothing that was stored is left.
+    call('LTRIM', key, 0, HEADER - 1)
+  elseif first > 0 then
+    -- What was the last of the dropped entries makes room for the header.
+    call('LTRIM', key, 2 * first, -1)
+  end
+  if self.exists then
+    call('LSET', key, 0, self.total)
+    call('LSET', key, 1, self.expiry)
+    call('LSET', key, 2, self.since)
+  end
+  for entry in pairs(self.amended) do
+    if entry >= first then
+      call('LSET', key, HEADER + 2 * (entry - first), self.times[entry])
+      call('LSET', key, HEADER + 2 * (entry - first) + 1, self.costs[entry])
+    end
+  end
+  for entry = max(stored, first), first + self.size - 1 do
+    call('RPUSH', key, self.times[entry], self.costs[entry])
+  end
+end
+`;
+
+/**
+ * Each algorithm's functions are made when a batch first needs them, and not in every run of the script. Gives a list:
+ * whether it is a log, the registers' names, step, refund.
+ */
+export function luaOf(algorithms: readonly Algorithm[]): string {
+  const branches = algorithms.map((algorithm, i) => {
+    const registers = algorithm.shape === 'registers' ? algorithm.registers : [];
+    const names = registers.map((name) => JSON.stringify(name)).join(', ');
+    return `  ${i === 0 ? 'if' : 'elseif'} index == ${i + 1} then
+    local step, refund = (function() ${algorithm.lua}
+    end)()
+    return { isLog = ${algorithm.shape === 'log'}, names = { ${names} }, step = step, refund = refund }`;
+  });
+  return `local function algorithmAt(index)\n${branches.join('\n')}\n  end\nend\n`;
+}

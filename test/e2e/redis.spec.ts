@@ -1,0 +1,149 @@
+import 'reflect-metadata';
+import { readFileSync } from 'node:fs';
+import { Controller, Get } from '@nestjs/common';
+import { Test } from '@nestjs/testing';
+import { Cluster, Redis } from 'ioredis';
+import {
+  limiterBuilder,
+  RateLimit,
+  RateLimiterService,
+  RateLimitModule,
+  type RateLimitModuleOptions,
+  type RateLimitOptionsFactory,
+} from 'nestjs-distlimit';
+import { closeApps, startApp, statuses } from '../support/http-app.js';
+import { startCluster, startRedis, until, type RedisServer } from '../support/redis-servers.js';
+
+/** Set by the jest project that runs this file. */
+declare const NEST_MAJOR: 11 | 12;
+
+@Controller()
+class CatsController {
+  @Get('cats')
+  @RateLimit('api')
+  cats(): string {
+    return 'Tom';
+  }
+}
+
+let server: RedisServer;
+let prefixes = 0;
+
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterEach(closeApps);
+afterAll(() => server.stop());
+
+function shared(options: Partial<RateLimitModuleOptions> = {}): RateLimitModuleOptions {
+  return {
+    redis: server.url,
+    driver: 'redis',
+    prefix: `e2e-${prefixes}`,
+    policies: { api: { limit: 5, window: '30d' } },
+    ...options,
+  };
+}
+
+const start = (adapter: 'express' | 'fastify', options: RateLimitModuleOptions) =>
+  startApp(adapter, { imports: [RateLimitModule.forRoot(options)], controllers: [CatsController] });
+
+const clients = async () => Number(/connected_clients:(\d+)/.exec(await server.client.info('clients'))![1]);
+
+it('runs with the ioredis of this project', () => {
+  const manifest = new URL('../package.json', import.meta.resolve('ioredis'));
+  const { version } = JSON.parse(readFileSync(manifest, 'utf8')) as { version: string };
+  expect(Number.parseInt(version, 10)).toBe(NEST_MAJOR === 12 ? 6 : 5);
+});
+
+it('shares a limit between applications, and closes its connections with them', async () => {
+  prefixes++;
+  await until(async () => (await clients()) === 1);
+  const apps = [await start('express', shared()), await start('fastify', shared())];
+  expect(await statuses(() => apps[0]!.call('/cats'), 3)).toEqual([200, 200, 200]);
+  expect(await statuses(() => apps[1]!.call('/cats'), 4)).toEqual([200, 200, 429, 429]);
+  expect(await statuses(() => apps[0]!.call('/cats'), 1)).toEqual([429]);
+  await closeApps();
+  await until(async () => (await clients()) === 1);
+});
+
+it("takes the application's own client, and leaves it open", async () => {
+  prefixes++;
+  const redis = new Redis(server.url);
+  try {
+    const { call, app } = await start('express', shared({ redis }));
+    expect(await statuses(() => call('/cats'), 6)).toEqual([200, 200, 200, 200, 200, 429]);
+    const service = app.get(RateLimiterService);
+    expect(service.status()).toMatchObject({ driver: 'redis', breaker: null, lastError: null });
+    await closeApps();
+    expect(await redis.ping()).toBe('PONG');
+  } finally {
+    redis.disconnect();
+  }
+});
+
+it('takes its options from a factory', async () => {
+  prefixes++;
+  class Options implements RateLimitOptionsFactory {
+    createRateLimitOptions() {
+      return shared({ policies: { api: { limit: 1, window: '30d' } } });
+    }
+  }
+  const { call } = await startApp('fastify', {
+    imports: [RateLimitModule.forRootAsync({ useClass: Options })],
+    controllers: [CatsController],
+  });
+  expect(await statuses(() => call('/cats'), 2)).toEqual([200, 429]);
+});
+
+it('starts without Redis, answers 503 or passes as the policy says, and recovers', async () => {
+  prefixes++;
+  await server.kill();
+  const policies = { api: { limit: 5, window: '30d', onUnavailable: 'deny' } } as const;
+  const { call } = await start('express', shared({ policies }));
+  expect(await statuses(() => call('/cats'), 2)).toEqual([503, 503]);
+  await server.restart();
+  await until(async () => (await call('/cats')).status === 200);
+});
+
+it('does not start with a source that is none, nor with a driver that is not there yet', async () => {
+  const starting = (options: object) =>
+    Test.createTestingModule({ imports: [RateLimitModule.forRoot(options)] }).compile();
+  await expect(starting({ driver: 'redis' })).rejects.toThrow(/^RL_INVALID_OPTION: redis/);
+  await expect(starting({ driver: 'redis', redis: 'localhost' })).rejects.toThrow(
+    /^RL_INVALID_OPTION: redis/,
+  );
+  await expect(starting({ redis: server.url })).rejects.toThrow(/^RL_NOT_AVAILABLE: driver/);
+  const wrong = { redis: server.url, driver: 'redis', policies: { api: { limit: -1, window: 1 } } };
+  await expect(starting(wrong)).rejects.toThrow(/^RL_INVALID_LIMIT/);
+  await until(async () => (await clients()) === 1);
+});
+
+it('works on a cluster, with its own client and with a given one', async () => {
+  const cluster = await startCluster();
+  const given = new Cluster(cluster.startupNodes);
+  try {
+    for (const redis of [{ nodes: cluster.startupNodes }, given]) {
+      const limiter = limiterBuilder(redis)
+        .driver('redis')
+        .prefix(`e2e-${++prefixes}`)
+        .limit(1)
+        .window('30d')
+        .build();
+      try {
+        for (const node of cluster.nodes.slice(0, 3)) await node.client.script('FLUSH');
+        const subjects = Array.from({ length: 60 }, (_, i) => `subject ${i}`);
+        for (const allowed of [true, false]) {
+          const answers = await Promise.all(subjects.map((subject) => limiter.tryAcquire(subject)));
+          expect(answers).toEqual(subjects.map(() => allowed));
+        }
+      } finally {
+        await limiter.close();
+      }
+    }
+    expect(await given.get('nothing')).toBeNull();
+  } finally {
+    given.disconnect();
+    await cluster.stop();
+  }
+}, 30_000);
