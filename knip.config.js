@@ -21,7 +21,7 @@ export default {
   // Not on every system, and only called where it is.
   ignoreBinaries: ['apt-get'],
   ignoreDependencies: [
-    // These belong to the Redis driver and its tests, and to the metrics and throttler entry points.
+    // For tests against Redis servers in containers.
     'testcontainers',
     // Loaded by jest to read jest.config.ts.
     'ts-node',

@@ -4,9 +4,9 @@ import type { DiagnosticSink } from './core/diagnostics.js';
 import type { Driver } from './core/driver.js';
 import type { EngineOptions } from './core/engine-options.js';
 import { RateLimitConfigError } from './core/errors.js';
+import type { LimiterEngineParts } from './core/limiter-engine.js';
 import { ObserverHub } from './core/observer.js';
 import { PolicyRegistry } from './core/policy-registry.js';
-import type { RateLimiterParts } from './core/rate-limiter.js';
 import { HybridDriver } from './drivers/hybrid/hybrid-driver.js';
 import { RedisDriver } from './drivers/redis/redis-driver.js';
 import { MemoryDriver, type MemoryDriverOptions } from './drivers/memory/memory-driver.js';
@@ -20,8 +20,8 @@ export function engineParts(
   options: EngineOptions,
   report: DiagnosticSink,
   define: (registry: PolicyRegistry) => void,
-): RateLimiterParts {
-  const observers = new ObserverHub(options.observers);
+): LimiterEngineParts {
+  const observers = new ObserverHub(report, options.observers);
   const surroundings = { algorithms: ALGORITHMS, report };
   const registry = new PolicyRegistry(surroundings);
   define(registry);
@@ -100,9 +100,4 @@ function openDriver(options: EngineOptions, observers: ObserverHub, report: Diag
     onEviction: (event) => observers.emit('eviction', event),
     onError: (event) => observers.emit('driverError', event),
   });
-}
-
-/** The error for what is part of the contract and not part of this version. */
-export function notAvailable(path: string, expected: string, received: unknown): RateLimitConfigError {
-  return new RateLimitConfigError({ code: 'RL_NOT_AVAILABLE', path, expected, received });
 }

@@ -56,7 +56,7 @@ export type {
   PolicyOptions,
 } from './core/policy.js';
 export type { PolicyResolver, QuotaOverride, ResolverRequest } from './core/policy-resolver.js';
-export type { AcquireOptions, ConsumeOptions, RateLimiterStatus } from './core/rate-limiter.js';
+export type { AcquireOptions, ConsumeOptions, RateLimiterStatus } from './core/limiter-options.js';
 export type {
   RedisClientLike,
   RedisClusterSource,
@@ -88,7 +88,11 @@ export { RateLimit } from './nest/decorators/rate-limit.decorator.js';
 export { RateLimitVerdict } from './nest/decorators/rate-limit-verdict.decorator.js';
 export { SkipRateLimit } from './nest/decorators/skip-rate-limit.decorator.js';
 export type { RateLimitModuleOptions } from './nest/module-options.js';
-export { RateLimitExceededException, RateLimitUnavailableException } from './nest/rate-limit-exceptions.js';
+export {
+  RateLimitException,
+  RateLimitExceededException,
+  RateLimitUnavailableException,
+} from './nest/rate-limit-exceptions.js';
 export { RateLimitGuard } from './nest/rate-limit.guard.js';
 export { RateLimitInterceptor } from './nest/rate-limit.interceptor.js';
 export type { CommonLimitOptions, PolicyReference, RateLimitUse } from './nest/rate-limit-metadata.js';

@@ -11,12 +11,12 @@ import {
   type HybridOptions,
   type MemoryOptions,
 } from './core/engine-options.js';
+import { LimiterEngine } from './core/limiter-engine.js';
 import { BoundLimiter, type Limiter } from './core/limiter.js';
 import type { RateLimitObserver } from './core/observer.js';
 import type { PolicyOptions } from './core/policy.js';
 import type { RedisSource } from './core/redis-source.js';
 import { nameRule, validate } from './core/validation.js';
-import { RateLimiter } from './core/rate-limiter.js';
 import { engineParts } from './create-rate-limiter.js';
 
 const DEFAULT_LIMIT = 200;
@@ -124,7 +124,7 @@ export class LimiterBuilder {
     const parts = engineParts({ ...this.#engine, observers: this.#observers }, report, (registry) =>
       registry.define(this.#name, this.#policy, 'policy'),
     );
-    return new BoundLimiter(new RateLimiter(parts), parts.registry.slot(this.#name), true);
+    return new BoundLimiter(new LimiterEngine(parts), parts.registry.slot(this.#name), true);
   }
 }
 

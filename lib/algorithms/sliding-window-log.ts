@@ -31,7 +31,9 @@ export const slidingWindowLog: LogAlgorithm = {
     const ahead = newest > now + MAX_CLOCK_LEAD_MS;
     if (ahead) bringBack(log, now);
     const t = Math.max(ahead ? 0 : newest, now);
-    dropExpired(log, t - window);
+    out[CHARGED_AT] = t;
+    out[MARK] = t;
+    dropExpired(log, window, out);
 
     const used = log.total;
     const allowed = used + cost <= limit;
@@ -47,15 +49,8 @@ export const slidingWindowLog: LogAlgorithm = {
     }
     out[ALLOWED] = allowed ? 1 : 0;
     out[REMAINING] = Math.max(0, limit - log.total);
-    out[RETRY_AFTER] = allowed
-      ? 0
-      : cost > limit
-        ? NEVER
-        : log.time(entryFreeing(log, used + cost - limit)) + window - now;
-    out[RESET_AFTER] = log.total === 0 ? 0 : log.time(lastEntry(log)) + window - now;
+    writeWaits(log, limit, window, now, cost, out);
     out[DELAY] = 0;
-    out[CHARGED_AT] = t;
-    out[MARK] = t;
   },
 
   refund(log, { windowMs: window }, now, cost, receipt) {
@@ -163,14 +158,32 @@ end
 return step, refund`,
 };
 
+/**
+ * Apart from `step`, which would else be too long for V8 to inline the log's reads into it: their numbers would be boxed.
+ */
+function writeWaits(
+  log: EntryLog,
+  limit: number,
+  window: number,
+  now: number,
+  cost: number,
+  out: Float64Array,
+): void {
+  if (out[ALLOWED] === 1) out[RETRY_AFTER] = 0;
+  else if (cost > limit) out[RETRY_AFTER] = NEVER;
+  else out[RETRY_AFTER] = log.time(entryFreeing(log, log.total + cost - limit)) + window - now;
+  out[RESET_AFTER] = log.total === 0 ? 0 : log.time(lastEntry(log)) + window - now;
+}
+
 /** Brings entries of a clock that jumped ahead back to the present. */
 function bringBack(log: EntryLog, now: number): void {
   for (let i = log.size - 1; i >= 0 && log.time(i) > now; i--) log.amend(i, now, log.cost(i));
 }
 
-function dropExpired(log: EntryLog, upTo: number): void {
+/** Drops what no longer counts at `out[CHARGED_AT]`: a place is never boxed, a number handed over may be. */
+function dropExpired(log: EntryLog, window: number, out: Float64Array): void {
   let expired = 0;
-  while (expired < log.size && log.time(expired) <= upTo) expired++;
+  while (expired < log.size && log.time(expired) <= out[CHARGED_AT]! - window) expired++;
   if (expired > 0) log.dropOldest(expired);
 }
 

@@ -16,6 +16,6 @@ export interface CallContext {
   readonly user?: string | undefined;
   /** The route's template (`/cats/:id`), never the concrete path. */
   readonly route?: string | undefined;
-  /** A request header by its lower-case name. */
+  /** A request header by its name, in any spelling; repeated ones joined with commas. */
   header(name: string): string | undefined;
 }

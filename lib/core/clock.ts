@@ -1,8 +1,9 @@
 import { RateLimitError } from './errors.js';
 
 /**
- * Where time comes from. Given explicitly it rules every decision, which is what tests want; otherwise the
- * memory driver uses {@link monotonicClock}.
+ * Where time comes from. One that is given to the module or the builder rules what is waited for, and the decisions of
+ * the built-in drivers, which is what tests want. A driver of your own has its own. Without one the memory driver uses
+ * {@link monotonicClock}, and Redis its server's time.
  */
 export interface Clock {
   /** Milliseconds since the epoch. Drivers round down to whole ones. */
@@ -16,7 +17,7 @@ export interface Clock {
 
 /** Epoch milliseconds that never step back: a corrected wall clock must not freeze or refill quotas. */
 export const monotonicClock: Clock = {
-  // Not performance.now(), which allocates its result each time; V8 does without this array.
+  // Not performance.now(): its result is a heap number, made anew by each call. The array here is optimized away.
   now() {
     const elapsed = process.hrtime();
     return Math.floor(HRTIME_ORIGIN_MS + elapsed[0] * 1_000 + elapsed[1] / 1_000_000);

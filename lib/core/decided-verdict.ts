@@ -2,7 +2,7 @@ import type { Receipt } from './algorithm.js';
 import type { Counter, Decision } from './driver.js';
 import type { ServedBy, Verdict } from './verdict.js';
 
-/** What a verdict took, and from where. It leaves the verdict once. */
+/** What a verdict took, and from where. A verdict gives it out once. */
 export interface Taken {
   readonly counter: Counter;
   readonly receipt: Receipt;
@@ -50,6 +50,22 @@ export class DecidedVerdict implements Verdict {
   /** Whether the policy's `onUnavailable` answered, because the store could not. */
   static storeFailed(verdict: Verdict): boolean {
     return verdict instanceof DecidedVerdict && verdict.#storeFailed;
+  }
+
+  /** The denial as it is told `elapsedMs` later, while nothing else was counted. It took nothing either. */
+  static denialAfter(denial: Verdict, elapsedMs: number): Verdict {
+    if (!(denial instanceof DecidedVerdict)) return denial;
+    const { remaining, retryAfterMs, resetAfterMs, servedBy } = denial;
+    const decision: Decision = {
+      allowed: false,
+      remaining,
+      retryAfterMs: Math.max(1, retryAfterMs - elapsedMs),
+      resetAfterMs: Math.max(0, resetAfterMs - elapsedMs),
+      delayMs: 0,
+      servedBy,
+      receipt: undefined,
+    };
+    return new DecidedVerdict(denial.#counter, denial.subject, decision, denial.#storeFailed);
   }
 
   /** What the verdict took, at most once; `undefined` when it took nothing or was refunded. */

@@ -9,7 +9,10 @@ export interface Diagnostic {
 /** Where diagnostics go: the Nest layer writes them to its logger. */
 export type DiagnosticSink = (diagnostic: Diagnostic) => void;
 
-/** Passes each distinct diagnostic on once, and forgets none: `limit` bounds what it remembers. */
+/**
+ * Passes each distinct diagnostic on once. After `limit` different ones it says nothing any more: what callers can
+ * vary must fill neither memory nor logs.
+ */
 export function onceEach(sink: DiagnosticSink, limit = 256): DiagnosticSink {
   const told = new Set<string>();
   return (diagnostic) => {

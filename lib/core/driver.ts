@@ -1,9 +1,9 @@
 import type { Quota, Receipt } from './algorithm.js';
+import type { MaybePromise } from './maybe-promise.js';
 import type { Policy } from './policy.js';
 import type { ServedBy } from './verdict.js';
 
-/** A value, or a promise of it: the memory driver answers at once, and its callers stay synchronous with it. */
-export type MaybePromise<T> = T | Promise<T>;
+export type { MaybePromise } from './maybe-promise.js';
 
 /** The counter of one subject under one policy. */
 export interface Counter {
@@ -61,6 +61,10 @@ export interface Driver {
    * others, and is charged only where it would have admitted the charge itself. A subject that is blocked is
    * denied; an enforced policy with `blockMs` that itself denied starts a block. One decision a charge, in order.
    * Of a denied group, those that would have been admitted report what is left without the charge.
+   *
+   * A counter may come more than once, and each time with another quota or another `blockMs`: count by what the
+   * charge says. A caller that will not wait comes with `maxDelayMs` 0 (or its patience) in the quota and `blockMs` 0
+   * in the policy, since having to wait is no offence.
    */
   decide(group: readonly Charge[]): MaybePromise<readonly Decision[]>;
   /** What a charge of 1 would be answered; `remaining` and `resetAfterMs` without that charge. */

@@ -1,3 +1,5 @@
+import { RateLimitConfigError } from './errors.js';
+
 /** Whole milliseconds, or a number with a unit: `'250ms'`, `'10s'`, `'1m'`, `'2h'`, `'1d'`. */
 export type Duration = number | string;
 
@@ -11,4 +13,16 @@ export function parseDuration(value: unknown): number | undefined {
   if (match === null) return undefined;
   const ms = Number((Number(match[1]) * UNITS[match[2] ?? 'ms']!).toFixed(6));
   return Number.isSafeInteger(ms) ? ms : undefined;
+}
+
+/** @throws RateLimitConfigError where it stands for none */
+export function requireDuration(path: string, value: unknown): number {
+  const ms = parseDuration(value);
+  if (ms !== undefined) return ms;
+  throw new RateLimitConfigError({
+    code: 'RL_INVALID_DURATION',
+    path,
+    expected: "milliseconds or a duration such as '10s'",
+    received: value,
+  });
 }

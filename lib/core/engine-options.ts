@@ -73,11 +73,39 @@ const hybridSchema = v.strictObject({
 export type CompletedHybridOptions = Required<Omit<HybridOptions, 'group' | 'expectedInstances'>> &
   Pick<HybridOptions, 'group' | 'expectedInstances'>;
 
-export const clockRule = rule('RL_INVALID_OPTION', 'a Clock: an object with now()', (value) =>
-  typeof (value as Clock | null)?.now === 'function' ? (value as Clock) : undefined,
+export const clockRule = rule(
+  'RL_INVALID_OPTION',
+  'a Clock: an object with now(), which returns milliseconds, and perhaps with setTimer()',
+  (value) => (isClock(value) ? value : undefined),
 );
 
-export const driverRule = rule('RL_INVALID_OPTION', "'memory', 'redis', 'hybrid', or a Driver", (value) =>
+/** Asks for the time once: a clock that has none would let everything pass, or nothing. */
+function isClock(value: unknown): value is Clock {
+  const { now, setTimer } = (value ?? {}) as Partial<Clock>;
+  return (
+    typeof now === 'function' &&
+    Number.isFinite((value as Clock).now()) &&
+    (setTimer === undefined || typeof setTimer === 'function')
+  );
+}
+
+const DRIVER_METHODS = [
+  'decide',
+  'peek',
+  'refund',
+  'giveBack',
+  'reset',
+  'block',
+  'unblock',
+  'status',
+  'close',
+] as const satisfies (keyof Driver)[];
+
+const DRIVER_EXPECTED =
+  "'memory', 'redis', 'hybrid', or a Driver: an object with a name, and the functions " +
+  DRIVER_METHODS.join(', ');
+
+export const driverRule = rule('RL_INVALID_OPTION', DRIVER_EXPECTED, (value) =>
   ['memory', 'redis', 'hybrid'].includes(value as string) || isDriver(value)
     ? (value as EngineOptions['driver'])
     : undefined,
@@ -92,12 +120,17 @@ export const prefixRule = rule(
 );
 
 function isDriver(value: unknown): value is Driver {
-  const candidate = value as Partial<Driver> | null;
+  if (typeof value !== 'object' || value === null) return false;
+  const { name, synchronous } = value as Partial<Driver>;
   return (
-    typeof candidate === 'object' &&
-    typeof candidate?.decide === 'function' &&
-    typeof candidate.status === 'function'
+    typeof name === 'string' &&
+    hasMethods(value, DRIVER_METHODS) &&
+    (synchronous === undefined || hasMethods(synchronous, ['decideOne', 'tryTake']))
   );
+}
+
+function hasMethods(value: object, names: readonly string[]): boolean {
+  return names.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
 }
 
 /** @throws RateLimitConfigError for the first thing that is wrong */

@@ -13,8 +13,10 @@ export const ERROR_CODES = [
   'RL_QUOTA_TOO_LARGE',
   'RL_UNKNOWN_POLICY',
   'RL_UNKNOWN_ALGORITHM',
+  'RL_INVALID_ALGORITHM',
   'RL_COST_OVER_CAPACITY',
   'RL_DUPLICATE_POLICY',
+  'RL_DUPLICATE_MODULE',
   'RL_NOT_AVAILABLE',
   'RL_OPTION_HAS_NO_EFFECT',
   'RL_NOT_BOUND',
@@ -23,6 +25,7 @@ export const ERROR_CODES = [
   'RL_CLOSED',
   'RL_INVALID_CLOCK',
   'RL_DRIVER_UNAVAILABLE',
+  'RL_INVALID_ANSWER',
   'RL_PEER_MISSING',
   'RL_REDIS_NOT_READY',
   'RL_REDIS_TIMEOUT',
@@ -33,6 +36,7 @@ export const ERROR_CODES = [
   'RL_GUARD_NOT_BOUND',
   'RL_KEY_UNDEFINED',
   'RL_COUNT_IF_FAILED',
+  'RL_OBSERVER_FAILED',
   'RL_FORWARDED_UNTRUSTED',
   'RL_FORWARDED_CONFLICT',
   'RL_ADAPTER_TRUSTS_EVERYONE',
@@ -61,11 +65,11 @@ export interface ConfigProblem {
   readonly path: string;
   /** What would have been accepted. */
   readonly expected: string;
-  /** What was given, shortened. */
+  /** What was given: shown shortened, without the password of a URL. Of something secret only its kind is shown. */
   readonly received: unknown;
 }
 
-/** Thrown for input that can never work. Nothing was consumed and nothing was changed. */
+/** Thrown for input that can never work. It has consumed nothing and changed nothing. */
 export class RateLimitConfigError extends RateLimitError {
   override readonly name = 'RateLimitConfigError';
   readonly path: string;
@@ -81,17 +85,41 @@ export class RateLimitConfigError extends RateLimitError {
   }
 }
 
+/** The error for what is part of the contract and not part of this version. */
+export function notAvailable(path: string, expected: string, received: unknown): RateLimitConfigError {
+  return new RateLimitConfigError({ code: 'RL_NOT_AVAILABLE', path, expected, received });
+}
+
+/** Stands for a secret in an error: tells of what kind it is, and nothing of what it says. */
+class Redacted {
+  constructor(readonly kind: string) {}
+}
+
+export function redacted(value: unknown): unknown {
+  return new Redacted(
+    typeof value === 'string' ? `text of ${value.length} characters` : describeValue(value),
+  );
+}
+
 const MAX_SHOWN = 80;
 
 /** A short, printable form of any value: never throws, never runs over a line. */
 function describeValue(value: unknown): string {
-  if (typeof value === 'string') return JSON.stringify(shorten(value));
+  if (value instanceof Redacted) return value.kind;
+  if (typeof value === 'string') return JSON.stringify(shorten(withoutPassword(value)));
   if (typeof value === 'function') return `function ${shorten(value.name) || '(anonymous)'}`;
   if (typeof value === 'bigint') return `${value}n`;
   if (typeof value !== 'object' || value === null) return String(value);
   if (Array.isArray(value)) return `an array of ${value.length}`;
   const name: unknown = Object.getPrototypeOf(value)?.constructor?.name;
   return typeof name === 'string' && name !== 'Object' ? `an instance of ${shorten(name)}` : 'an object';
+}
+
+/** Up to the last `@`: a password may hold an `@` or a slash that nobody has encoded. */
+function withoutPassword(text: string): string {
+  const start = text.indexOf('://');
+  const end = text.lastIndexOf('@');
+  return start < 0 || end < start ? text : `${text.slice(0, start)}://…${text.slice(end)}`;
 }
 
 function shorten(text: string): string {

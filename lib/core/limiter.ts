@@ -1,13 +1,9 @@
+import { requireCost } from './charge-request.js';
 import type { Duration } from './duration.js';
+import type { LimiterEngine } from './limiter-engine.js';
+import type { AcquireOptions, ConsumeOptions, RateLimiterStatus } from './limiter-options.js';
 import type { Policy, PolicyOptions } from './policy.js';
 import type { PolicySlot } from './policy-registry.js';
-import {
-  requireCost,
-  type AcquireOptions,
-  type ConsumeOptions,
-  type RateLimiter,
-  type RateLimiterStatus,
-} from './rate-limiter.js';
 import { boundSubject, GLOBAL_SUBJECT } from './subject.js';
 import type { Verdict } from './verdict.js';
 
@@ -40,15 +36,15 @@ export interface Limiter {
 }
 
 export class BoundLimiter implements Limiter {
-  readonly #limiter: RateLimiter;
+  readonly #engine: LimiterEngine;
   readonly #slot: PolicySlot;
-  readonly #ownsLimiter: boolean;
+  readonly #ownsEngine: boolean;
 
-  /** @param ownsLimiter whether `close` closes the limiter: not where it serves other policies too */
-  constructor(limiter: RateLimiter, slot: PolicySlot, ownsLimiter = false) {
-    this.#limiter = limiter;
+  /** @param ownsEngine whether `close` closes the engine: not where it serves other policies too */
+  constructor(engine: LimiterEngine, slot: PolicySlot, ownsEngine = false) {
+    this.#engine = engine;
     this.#slot = slot;
-    this.#ownsLimiter = ownsLimiter;
+    this.#ownsEngine = ownsEngine;
   }
 
   get policy(): Policy {
@@ -56,70 +52,67 @@ export class BoundLimiter implements Limiter {
   }
 
   async consume(subject?: string, options?: ConsumeOptions): Promise<Verdict> {
-    return this.#limiter.charge(this.#slot, subject, options?.cost);
+    return this.#engine.charge(this.#slot, subject, options?.cost);
   }
 
   consumeSync(subject?: string, options?: ConsumeOptions): Verdict {
-    return this.#limiter.chargeSync(this.#slot, subject, options?.cost);
+    return this.#engine.chargeSync(this.#slot, subject, options?.cost);
   }
 
   async tryAcquire(subject?: string, options?: ConsumeOptions): Promise<boolean> {
-    return this.#limiter.tryCharge(this.#slot, subject, options?.cost);
+    return this.#engine.tryCharge(this.#slot, subject, options?.cost);
   }
 
   tryAcquireSync(subject: string = GLOBAL_SUBJECT, cost?: number): boolean {
     const policy = this.#slot.current;
-    const fast = this.#limiter.directSide;
+    const fast = this.#engine.synchronousFastPath;
     if (fast === undefined || typeof subject !== 'string' || subject.length === 0)
-      return this.#trySync(subject, cost);
+      return this.#engine.tryChargeSync(this.#slot, subject, cost);
     const units = cost ?? (typeof policy.cost === 'number' ? policy.cost : 1);
     if (!Number.isSafeInteger(units) || units < 1) requireCost(policy.name, units);
-    return fast.tryTake(policy, policy, boundSubject(subject), units) || policy.mode === 'shadow';
-  }
-
-  #trySync(subject: string, cost: number | undefined): boolean {
-    const verdict = this.#limiter.chargeSync(this.#slot, subject, cost);
-    if (!verdict.allowed || verdict.delayMs === 0) return verdict.allowed;
-    void this.#limiter.refundVerdict(verdict);
-    return false;
+    try {
+      return fast.tryTake(policy, policy, boundSubject(subject), units) || policy.mode === 'shadow';
+    } catch (error) {
+      return this.#engine.withoutFastPath(policy, error);
+    }
   }
 
   acquire(subject?: string, options?: AcquireOptions): Promise<Verdict> {
-    return this.#limiter.awaitCharge(this.#slot, subject, options);
+    return this.#engine.awaitCharge(this.#slot, subject, options);
   }
 
-  peek(subject?: string): Promise<Verdict> {
-    return this.#limiter.look(this.#slot, subject);
+  async peek(subject?: string): Promise<Verdict> {
+    return this.#engine.peek(this.#slot, subject);
   }
 
   refund(verdict: Verdict): Promise<void>;
   refund(subject?: string, cost?: number): Promise<void>;
   async refund(first?: Verdict | string, cost = 1): Promise<void> {
-    if (typeof first === 'object') return this.#limiter.refundVerdict(first);
-    return this.#limiter.giveBack(this.#slot, first, cost);
+    if (typeof first === 'object') return this.#engine.refund(first);
+    return this.#engine.giveBack(this.#slot, first, cost);
   }
 
-  reset(subject?: string): Promise<void> {
-    return this.#limiter.forget(this.#slot, subject);
+  async reset(subject?: string): Promise<void> {
+    return this.#engine.reset(this.#slot, subject);
   }
 
-  block(subject: string, duration: Duration): Promise<void> {
-    return this.#limiter.startBlock(this.#slot, subject, duration);
+  async block(subject: string, duration: Duration): Promise<void> {
+    return this.#engine.block(this.#slot, subject, duration);
   }
 
-  unblock(subject: string): Promise<void> {
-    return this.#limiter.liftBlock(this.#slot, subject);
+  async unblock(subject: string): Promise<void> {
+    return this.#engine.unblock(this.#slot, subject);
   }
 
   async update(patch: Partial<PolicyOptions>): Promise<Policy> {
-    return this.#limiter.swapPolicy(this.#slot, patch);
+    return this.#engine.update(this.#slot, patch);
   }
 
   status(): RateLimiterStatus {
-    return this.#limiter.status();
+    return this.#engine.status();
   }
 
   async close(): Promise<void> {
-    if (this.#ownsLimiter) await this.#limiter.close();
+    if (this.#ownsEngine) await this.#engine.close();
   }
 }

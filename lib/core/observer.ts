@@ -1,7 +1,9 @@
+import type { DiagnosticSink } from './diagnostics.js';
+import { isPromiseLike } from './maybe-promise.js';
 import type { Policy } from './policy.js';
 import type { Verdict } from './verdict.js';
 
-/** One decision. `denied` is the policy's own answer, also in shadow mode. */
+/** One decision. In shadow mode a policy's own denial is `shadow-denied`, and its verdict is allowed. */
 export interface DecisionEvent {
   readonly verdict: Verdict;
   readonly policy: Policy;
@@ -47,12 +49,14 @@ export interface RateLimitObserver {
   breakerChange?(event: BreakerChangeEvent): void;
 }
 
-/** Passes events on to all observers. Nothing is built where nobody listens: ask {@link listensTo} first. */
+/** Passes events on to all observers. Ask {@link listensToDecisions} before an event of the hot path is built. */
 export class ObserverHub {
+  readonly #report: DiagnosticSink;
   #observers: readonly RateLimitObserver[] = [];
   #decisions = false;
 
-  constructor(observers: readonly RateLimitObserver[] = []) {
+  constructor(report: DiagnosticSink, observers: readonly RateLimitObserver[] = []) {
+    this.#report = report;
     this.add(observers);
   }
 
@@ -76,10 +80,18 @@ export class ObserverHub {
           observer,
           event,
         );
-        if (told instanceof Promise) told.catch(() => {});
-      } catch {
-        // An observer's trouble is its own: the call it watches goes on.
+        if (isPromiseLike(told)) void told.then(undefined, (error) => this.#failed(kind, error));
+      } catch (error) {
+        this.#failed(kind, error);
       }
     }
+  }
+
+  /** An observer's trouble is its own: the call it watches goes on. */
+  #failed(kind: keyof RateLimitObserver, error: unknown): void {
+    this.#report({
+      code: 'RL_OBSERVER_FAILED',
+      message: `an observer's ${kind}() failed: ${String(error)}`,
+    });
   }
 }

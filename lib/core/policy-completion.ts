@@ -1,8 +1,9 @@
 import * as v from 'valibot';
 import type { Algorithm, Quota } from './algorithm.js';
+import { algorithmRule, defaultBurstOf, requireCountable } from './algorithm-rule.js';
 import type { DiagnosticSink } from './diagnostics.js';
 import { RateLimitConfigError } from './errors.js';
-import type { AlgorithmName, KeyPart, Policy, PolicyOptions } from './policy.js';
+import type { KeyPart, Policy, PolicyOptions } from './policy.js';
 import {
   callable,
   duration,
@@ -21,7 +22,7 @@ const KEY_EXPECTED =
 
 export const keyRule = rule('RL_INVALID_KEY', KEY_EXPECTED, (value): readonly KeyPart[] | undefined => {
   const parts: readonly unknown[] = Array.isArray(value) ? value : [value];
-  return parts.length > 0 && parts.every(isKeyPart) ? parts.map(canonicalPart) : undefined;
+  return parts.length > 0 && parts.every(isKeyPart) ? Object.freeze(parts.map(canonicalPart)) : undefined;
 });
 
 function isKeyPart(part: unknown): part is KeyPart {
@@ -34,34 +35,22 @@ function canonicalPart(part: KeyPart): KeyPart {
   return typeof part === 'string' ? (part.toLowerCase() as KeyPart) : part;
 }
 
-const algorithm = rule(
-  'RL_UNKNOWN_ALGORITHM',
-  'the name of a built-in algorithm, or an Algorithm',
-  (value) =>
-    typeof value === 'string' || isAlgorithm(value) ? (value as AlgorithmName | Algorithm) : undefined,
-);
-
-function isAlgorithm(value: unknown): value is Algorithm {
-  const candidate = value as Partial<Algorithm> | null;
-  return (
-    typeof candidate === 'object' &&
-    typeof candidate?.step === 'function' &&
-    typeof candidate.name === 'string'
-  );
-}
-
 export const costRule = rule('RL_INVALID_COST', 'a whole number ≥ 1, or a function', (value) =>
   typeof value === 'function' ? (value as Policy['cost']) : parseWhole(value, 1),
 );
 
-/** The options of a policy, as `v.strictObject` entries: the module's schema nests them. */
-const policyOptionsSchema = v.strictObject({
-  name: v.optional(nameRule),
+/** The numbers that a policy, or a subject of its own, is counted by. */
+export const quotaRules = {
   limit: wholeNumber('RL_INVALID_LIMIT', 0),
   window: duration(1),
-  algorithm: v.optional(algorithm, 'sliding-window-counter'),
   burst: v.optional(wholeNumber('RL_INVALID_BURST', 1)),
   maxDelay: v.optional(duration(0)),
+};
+
+const policyOptionsSchema = v.strictObject({
+  name: v.optional(nameRule),
+  ...quotaRules,
+  algorithm: v.optional(algorithmRule, 'sliding-window-counter'),
   key: v.optional(keyRule),
   cost: v.optional(costRule, 1),
   block: v.optional(duration(0), 0),
@@ -101,27 +90,10 @@ export function completePolicy(
       received: given.algorithm,
     });
   }
-  for (const option of ['burst', 'maxDelay'] as const) {
-    if (given[option] !== undefined && !arithmetic.uses.includes(option)) {
-      report({
-        code: 'RL_OPTION_HAS_NO_EFFECT',
-        message: `${path}.${option} has no effect with the algorithm '${arithmetic.name}'`,
-      });
-    }
-  }
-  const { limit, window: windowMs } = given;
-  const burst = given.burst ?? arithmetic.defaultBurst(limit, windowMs);
-  if (2 * Math.max(limit, burst, 1) * windowMs > Number.MAX_SAFE_INTEGER) {
-    throw new RateLimitConfigError({
-      code: 'RL_QUOTA_TOO_LARGE',
-      path,
-      expected: '2 × max(limit, burst) × window below 2^53, in milliseconds',
-      received: `${Math.max(limit, burst)} × ${windowMs}ms`,
-    });
-  }
-  const quota = { limit, windowMs, burst, maxDelayMs: given.maxDelay ?? Infinity };
+  reportIneffective(given, arithmetic, path, report);
+  const quota = completeQuota(given, arithmetic, path);
   if (typeof given.cost === 'number') requireAffordable(given.cost, { arithmetic, ...quota }, `${path}.cost`);
-  return {
+  return Object.freeze({
     name,
     ...quota,
     algorithm: arithmetic.name,
@@ -134,8 +106,56 @@ export function completePolicy(
     countIf: given.countIf,
     skip: given.skip,
     onUnavailable: given.onUnavailable,
-    options,
-  };
+    options: ownCopy(options),
+  });
+}
+
+/** A copy that nobody else can change: policies are patched from it long after they were made. */
+function ownCopy(options: PolicyOptions): Readonly<PolicyOptions> {
+  const { key } = options;
+  return Object.freeze(Array.isArray(key) ? { ...options, key: [...key] } : { ...options });
+}
+
+/** Numbers that were checked one by one, and may still not go together. */
+export interface CheckedNumbers {
+  readonly limit: number;
+  readonly window: number;
+  readonly burst?: number | undefined;
+  readonly maxDelay?: number | undefined;
+}
+
+/** @throws RateLimitConfigError where nothing can be counted by these numbers */
+export function completeQuota(given: CheckedNumbers, algorithm: Algorithm, path: string): Quota {
+  const { limit, window: windowMs } = given;
+  const burst = given.burst ?? defaultBurstOf(algorithm, limit, windowMs, path);
+  const most = Math.max(limit, burst, 1);
+  if (2 * most * windowMs > Number.MAX_SAFE_INTEGER) {
+    throw new RateLimitConfigError({
+      code: 'RL_QUOTA_TOO_LARGE',
+      path,
+      expected: '2 × max(limit, burst) × window below 2^53, in milliseconds',
+      received: `${most} × ${windowMs}ms`,
+    });
+  }
+  const quota = { limit, windowMs, burst, maxDelayMs: given.maxDelay ?? Infinity };
+  requireCountable(algorithm, quota, path);
+  return quota;
+}
+
+/** Reports what is given and means nothing to the algorithm. */
+export function reportIneffective(
+  given: Partial<CheckedNumbers>,
+  algorithm: Algorithm,
+  path: string,
+  report: DiagnosticSink,
+): void {
+  for (const option of ['burst', 'maxDelay'] as const) {
+    if (given[option] === undefined || algorithm.uses.includes(option)) continue;
+    report({
+      code: 'RL_OPTION_HAS_NO_EFFECT',
+      message: `${path}.${option} has no effect with the algorithm '${algorithm.name}'`,
+    });
+  }
 }
 
 /** @throws RateLimitConfigError where a fixed cost could never be admitted; a limit of 0 means that on purpose */

@@ -20,18 +20,28 @@ export class PolicyRegistry {
 
   /** @throws RateLimitConfigError where the options are wrong or the name is taken */
   define(name: string, options: PolicyOptions, path: string): PolicySlot {
+    const slot = this.draft(name, options, path);
+    this.add(slot, path);
+    return slot;
+  }
+
+  /** A policy that is complete, and not kept yet. */
+  draft(name: string, options: PolicyOptions, path: string): PolicySlot {
     validate(nameRule, name, `${path}: the name of a policy`);
-    if (this.#slots.has(name)) {
+    return { name, current: completePolicy(name, options, path, this.#surroundings) };
+  }
+
+  /** @throws RateLimitConfigError where the name is taken */
+  add(slot: PolicySlot, path: string): void {
+    if (this.#slots.has(slot.name)) {
       throw new RateLimitConfigError({
         code: 'RL_DUPLICATE_POLICY',
         path,
         expected: 'a name that no other policy has',
-        received: name,
+        received: slot.name,
       });
     }
-    const slot = { name, current: completePolicy(name, options, path, this.#surroundings) };
-    this.#slots.set(name, slot);
-    return slot;
+    this.#slots.set(slot.name, slot);
   }
 
   /** @throws RateLimitConfigError with `RL_UNKNOWN_POLICY` */

@@ -1,9 +1,16 @@
+import * as v from 'valibot';
 import type { Quota } from './algorithm.js';
 import type { CallContext } from './call-context.js';
-import type { MaybePromise } from './driver.js';
 import type { Duration } from './duration.js';
-import type { Policy, PolicyOptions } from './policy.js';
-import { completePolicy, type PolicySurroundings } from './policy-completion.js';
+import type { MaybePromise } from './maybe-promise.js';
+import type { Policy } from './policy.js';
+import {
+  completeQuota,
+  quotaRules,
+  reportIneffective,
+  type PolicySurroundings,
+} from './policy-completion.js';
+import { validate } from './validation.js';
 
 /** What a resolver is asked: whose quota, under which policies. Subjects are raw, whatever the stores see. */
 export interface ResolverRequest {
@@ -20,24 +27,47 @@ export interface QuotaOverride {
   readonly maxDelay?: Duration;
 }
 
-/** Gives subjects quotas of their own: tiers, tenants. Policies it does not name keep their numbers. */
+/** Gives subjects quotas of their own: tiers, tenants. */
 export interface PolicyResolver {
-  resolve(request: ResolverRequest): MaybePromise<Readonly<Record<string, QuotaOverride>> | undefined>;
+  /**
+   * One answer for each charge, in the order of `charges`: `undefined` keeps the policy's numbers. `undefined` in
+   * place of the array keeps them for all.
+   */
+  resolve(request: ResolverRequest): MaybePromise<readonly (QuotaOverride | undefined)[] | undefined>;
 }
 
-/** @throws RateLimitConfigError where the override is not a valid quota for the policy */
-export function overrideQuota(
+const overrideSchema = v.strictObject({
+  ...quotaRules,
+  limit: v.optional(quotaRules.limit),
+  window: v.optional(quotaRules.window),
+});
+
+/**
+ * The policy's numbers with those of a resolver in place of some.
+ * @throws RateLimitConfigError where that is no quota for the policy
+ */
+export function overriddenQuota(
   policy: Policy,
-  override: QuotaOverride | undefined,
-  surroundings: PolicySurroundings,
+  override: QuotaOverride,
+  { report }: PolicySurroundings,
 ): Quota {
-  if (override === undefined) return policy;
-  const { limit, window, burst, maxDelay } = override;
-  // The static cost was checked against the policy; for a smaller quota it is denied, not an error.
-  const options: PolicyOptions = { ...policy.options, cost: 1 };
-  if (limit !== undefined) options.limit = limit;
-  if (window !== undefined) options.window = window;
-  if (burst !== undefined) options.burst = burst;
-  if (maxDelay !== undefined) options.maxDelay = maxDelay;
-  return completePolicy(policy.name, options, `resolver.${policy.name}`, surroundings);
+  const path = `resolver.${policy.name}`;
+  const given = validate(overrideSchema, override, path);
+  reportIneffective(given, policy.arithmetic, path, report);
+  const own = validate(ownNumbers, policy.options, path);
+  return Object.freeze(
+    completeQuota(
+      {
+        limit: given.limit ?? policy.limit,
+        window: given.window ?? policy.windowMs,
+        burst: given.burst ?? own.burst,
+        maxDelay: given.maxDelay ?? own.maxDelay,
+      },
+      policy.arithmetic,
+      path,
+    ),
+  );
 }
+
+/** What the policy itself names: a burst that it leaves to the algorithm follows the subject's limit. */
+const ownNumbers = v.object({ burst: quotaRules.burst, maxDelay: quotaRules.maxDelay });

@@ -87,7 +87,7 @@ export function keyPrefixOf(source: ParsedSource): string {
 function requireUrl(url: string): string {
   if (url.startsWith('/')) return url;
   if (/^rediss?:\/\/./.test(url) && URL.canParse(url)) return url;
-  throw invalid('redis', EXPECTED, withoutCredentials(url));
+  throw invalid('redis', EXPECTED, url);
 }
 
 function requireServer({ host, port, path }: Record<string, unknown>): void {
@@ -106,11 +106,6 @@ function requireServer({ host, port, path }: Record<string, unknown>): void {
 
 function isFilled(value: unknown): value is readonly unknown[] {
   return Array.isArray(value) && value.length > 0;
-}
-
-/** Error messages end up in logs. */
-function withoutCredentials(url: string): string {
-  return url.replace(/\/\/[^@]*@/, '//***@');
 }
 
 function invalid(path: string, expected: string, received: unknown): RateLimitConfigError {

@@ -2,17 +2,25 @@ import * as v from 'valibot';
 import { parseDuration } from './duration.js';
 import { ERROR_CODES, RateLimitConfigError, type ErrorCode } from './errors.js';
 
+/** A check of one value, and what it completes it to. */
+export type Rule<T> = v.GenericSchema<unknown, T>;
+
 /**
  * A schema for one value: `parse` gives the completed value, or `undefined` for one that is not acceptable.
- * The code and the words of `expected` end up in the error.
+ * The code and the words of `expected` end up in the error, and what `show` makes of a value that was refused.
  */
-export function rule<T>(code: ErrorCode, expected: string, parse: (value: unknown) => T | undefined) {
+export function rule<T>(
+  code: ErrorCode,
+  expected: string,
+  parse: (value: unknown) => T | undefined,
+  show: (value: unknown) => unknown = (value) => value,
+): Rule<T> {
   return v.pipe(
     v.unknown(),
     v.rawTransform<unknown, T>(({ dataset, addIssue, NEVER }) => {
       const parsed = parse(dataset.value);
       if (parsed !== undefined) return parsed;
-      addIssue({ message: code, expected });
+      addIssue({ message: code, expected, input: show(dataset.value) });
       return NEVER;
     }),
   );
@@ -58,9 +66,12 @@ export function oneOf<const T extends readonly string[]>(names: T) {
 export const nameRule = rule(
   'RL_INVALID_NAME',
   'text of 1 to 200 characters without control characters',
-  (value) =>
-    typeof value === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/.test(value) ? value : undefined,
+  (value) => (isName(value) ? value : undefined),
 );
+
+export function isName(value: unknown): value is string {
+  return typeof value === 'string' && /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/.test(value);
+}
 
 /**
  * Checks `input` and returns it completed.
@@ -71,12 +82,13 @@ export function validate<T extends v.GenericSchema>(
   input: unknown,
   path: string,
 ): v.InferOutput<T> {
-  const result = v.safeParse(schema, input, { abortEarly: true });
+  const result = v.safeParse(schema, input);
   if (result.success) return result.output;
-  const issue = result.issues[0];
+  // A misspelt option is the reason why another one is missing.
+  const issue = result.issues.find(isUnknownOption) ?? result.issues[0];
   const keys = (issue.path ?? []).map((item) => String(item.key));
   const where = [path, ...keys].filter((part) => part !== '').join('.') || 'options';
-  if (issue.type === 'strict_object' && issue.expected === 'never') {
+  if (isUnknownOption(issue)) {
     const known = Object.keys(entriesAt(schema, issue.path) ?? {});
     throw new RateLimitConfigError({
       code: 'RL_UNKNOWN_OPTION',
@@ -96,6 +108,10 @@ export function validate<T extends v.GenericSchema>(
     expected: expected ?? 'another value',
     received: issue.input,
   });
+}
+
+function isUnknownOption({ type, expected }: v.BaseIssue<unknown>): boolean {
+  return type === 'strict_object' && expected === 'never';
 }
 
 function isErrorCode(text: string): text is ErrorCode {

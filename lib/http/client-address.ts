@@ -2,7 +2,7 @@ import type { DiagnosticSink } from '../core/diagnostics.js';
 import { identityOf, parseEndpoint } from '../core/address.js';
 import { detached } from '../core/detached.js';
 import { FORWARDED_HEADERS, nearestFirst, type ForwardedHeader } from './forwarded-hops.js';
-import { RecentCache } from './recent-cache.js';
+import { RecentCache } from '../core/recent-cache.js';
 import { parseTrustedProxies, type ProxyTrust, type TrustedProxies } from './trusted-proxies.js';
 
 /**

@@ -20,9 +20,9 @@ export type HeaderWriter = (
   windowMsOf: (index: number) => number,
 ) => void;
 
-/** The writer of all the given formats; of none for `false`. */
-export function createHeaderWriter(formats: readonly HeaderFormat[] | false): HeaderWriter {
-  const writers = [...new Set(formats || [])].map((format) => WRITERS[format]());
+/** The writer of all the given formats. */
+export function createHeaderWriter(formats: readonly HeaderFormat[]): HeaderWriter {
+  const writers = [...new Set(formats)].map((format) => WRITERS[format]());
   return (set, verdicts, windowMsOf) => {
     if (verdicts.length === 0) return;
     for (const write of writers) write(set, verdicts, windowMsOf);

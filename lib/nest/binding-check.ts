@@ -1,5 +1,9 @@
 import type { ApplicationConfig } from '@nestjs/core';
 import type { DiagnosticSink } from '../core/diagnostics.js';
+import { RateLimitConfigError } from '../core/errors.js';
+import type { Policy } from '../core/policy.js';
+import type { PolicySlot } from '../core/policy-registry.js';
+import type { FoundMethod } from './method-explorer.js';
 import { needsInterceptor, type HandlerPlan } from './handler-plan.js';
 import { NEST_METADATA } from './nest-metadata.js';
 import { RateLimitGuard } from './rate-limit.guard.js';
@@ -28,12 +32,50 @@ export function reportUnboundHandlers(
   if (unintercepted.length === 0) return;
   report({
     code: 'RL_INTERCEPTOR_REQUIRED',
-    message: `no RateLimitInterceptor is bound to ${named(unintercepted)}: policies decided after the guards are not checked`,
+    message:
+      `no RateLimitInterceptor is bound to ${named(unintercepted)}: ` +
+      'policies decided after the guards are not checked',
+  });
+}
+
+/** Reports methods with `@RateLimit()` that are no handlers: it works on what a guard sees. */
+export function reportStrayMethods(methods: Iterable<FoundMethod>, report: DiagnosticSink): void {
+  for (const { hostClass, methodName } of methods) {
+    report({
+      code: 'RL_GUARD_NOT_BOUND',
+      message: `@RateLimit() on ${hostClass.name}.${methodName} has no effect: it is no handler, so no guard sees it; use @CommonLimit() there`,
+    });
+  }
+}
+
+/**
+ * Routes are made once: a policy can't start to need the interceptor on a handler that has none.
+ * @throws RateLimitConfigError with `RL_INTERCEPTOR_REQUIRED`
+ */
+export function refuseWithoutInterceptor(
+  plans: readonly HandlerPlan[],
+  config: ApplicationConfig,
+  slot: PolicySlot,
+  candidate: Policy,
+): void {
+  const unintercepted = plans.filter(
+    (plan) =>
+      plan.policies.some((planned) => planned.slot === slot && needsInterceptor(planned, candidate)) &&
+      !isIntercepted(plan, config),
+  );
+  if (unintercepted.length === 0) return;
+  throw new RateLimitConfigError({
+    code: 'RL_INTERCEPTOR_REQUIRED',
+    path: `policies.${slot.name}`,
+    expected:
+      'no key that may be undefined, no countIf and no enforceAt: ' +
+      `no RateLimitInterceptor was bound to ${named(unintercepted)} at start-up`,
+    received: candidate.countIf ?? candidate.options.enforceAt ?? candidate.options.key,
   });
 }
 
 /** Whether the interceptor runs for a handler: bound globally, to its class or to itself. */
-export function isIntercepted(plan: HandlerPlan, config: ApplicationConfig): boolean {
+function isIntercepted(plan: HandlerPlan, config: ApplicationConfig): boolean {
   return (
     config.getGlobalInterceptors().some((i) => i instanceof RateLimitInterceptor) ||
     isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor)
@@ -47,6 +89,6 @@ function isBound({ handlerClass, handler }: HandlerPlan, key: string, wanted: un
   });
 }
 
-export function named(plans: readonly HandlerPlan[]): string {
+function named(plans: readonly HandlerPlan[]): string {
   return plans.map(({ handlerClass, methodName }) => `${handlerClass.name}.${methodName}`).join(', ');
 }

@@ -1,37 +1,38 @@
 import { DecidedVerdict } from '../core/decided-verdict.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
+import type { LimiterEngine } from '../core/limiter-engine.js';
 import type { CallOutcome, Policy } from '../core/policy.js';
-import type { RateLimiter } from '../core/rate-limiter.js';
+import { isPromiseLike } from '../core/maybe-promise.js';
 import type { Verdict } from '../core/verdict.js';
 
 /** Asks each policy's `countIf` how the call ended, and gives back what it does not count. */
 export function refundUncounted(
-  limiter: RateLimiter,
+  engine: LimiterEngine,
   verdicts: readonly Verdict[],
   outcome: CallOutcome,
   report: DiagnosticSink,
 ): void {
-  for (const verdict of verdicts) {
+  const uncounted = verdicts.filter((verdict) => {
     const policy = DecidedVerdict.counterOf(verdict)?.policy;
-    if (policy?.countIf === undefined || counts(policy, policy.countIf, outcome, report)) continue;
-    // The call is over: what the store can't give back now stays counted.
-    void Promise.resolve(limiter.refundVerdict(verdict)).catch(() => {});
-  }
+    return policy?.countIf !== undefined && !counts(policy, policy.countIf, outcome, report);
+  });
+  // The call is over: what the store can't give back now stays counted.
+  void engine.refundAll(uncounted);
 }
 
 /** Runs a call whose end is the end of its promise, and counts it by that. */
 export async function countOutcome(
-  limiter: RateLimiter,
+  engine: LimiterEngine,
   verdicts: readonly Verdict[],
   report: DiagnosticSink,
   proceed: () => unknown,
 ): Promise<unknown> {
   try {
     const result = await proceed();
-    refundUncounted(limiter, verdicts, { result }, report);
+    refundUncounted(engine, verdicts, { result }, report);
     return result;
   } catch (error) {
-    refundUncounted(limiter, verdicts, { error }, report);
+    refundUncounted(engine, verdicts, { error }, report);
     throw error;
   }
 }
@@ -43,7 +44,12 @@ function counts(
   report: DiagnosticSink,
 ): boolean {
   try {
-    return countIf(outcome);
+    const counted: unknown = countIf(outcome);
+    if (isPromiseLike(counted)) {
+      void counted.then(undefined, () => {});
+      throw new TypeError('it gave a promise, and has to answer at once');
+    }
+    return Boolean(counted);
   } catch (error) {
     report({
       code: 'RL_COUNT_IF_FAILED',

@@ -1,17 +1,15 @@
 import { DecidedVerdict } from '../core/decided-verdict.js';
 import type { Verdict } from '../core/verdict.js';
 import { problemDetails } from '../http/problem-details.js';
-import { RateLimitExceededException, RateLimitUnavailableException } from './rate-limit-exceptions.js';
-
-/** The window behind a verdict, in milliseconds. */
-export function windowMsOf(verdict: Verdict): number {
-  return DecidedVerdict.counterOf(verdict)?.quota.windowMs ?? verdict.resetAfterMs;
-}
+import {
+  RateLimitExceededException,
+  RateLimitUnavailableException,
+  type RateLimitException,
+} from './rate-limit-exceptions.js';
+import { windowMsOf } from './verdicts.js';
 
 /** The exception for a denied call. */
-export function denialOf(
-  verdicts: readonly Verdict[],
-): RateLimitExceededException | RateLimitUnavailableException {
+export function denialOf(verdicts: readonly Verdict[]): RateLimitException {
   const windowOf = (index: number) => windowMsOf(verdicts[index]!);
   if (verdicts.some((verdict) => !verdict.allowed && DecidedVerdict.storeFailed(verdict))) {
     return new RateLimitUnavailableException(verdicts, problemDetails(503, verdicts, windowOf));

@@ -1,5 +1,7 @@
 import type { Type } from '@nestjs/common';
-import { MetadataScanner, ModulesContainer } from '@nestjs/core';
+import { ModulesContainer } from '@nestjs/core';
+import { RateLimitConfigError } from '../core/errors.js';
+import { andThen } from '../core/maybe-promise.js';
 import { rateLimitMetadata } from './rate-limit-metadata.js';
 import { NEST_METADATA } from './nest-metadata.js';
 
@@ -13,13 +15,25 @@ export interface FoundMethod {
   readonly method: Method;
 }
 
-/** Finds handlers and limited methods, in the order in which the application declares them. */
+/** Finds an application's handlers and limited methods, in the order in which it declares them. */
 export class MethodExplorer {
   readonly #modules: ModulesContainer;
-  readonly #scanner = new MetadataScanner();
+  readonly #limitedClasses = new WeakMap<object, boolean>();
 
   constructor(modules: ModulesContainer) {
     this.#modules = modules;
+  }
+
+  /** @throws RateLimitConfigError where the application imports the module more than once, with different options */
+  requireOnlyOne(moduleClass: Type): void {
+    const count = [...this.#modules.values()].filter(({ metatype }) => metatype === moduleClass).length;
+    if (count <= 1) return;
+    throw new RateLimitConfigError({
+      code: 'RL_DUPLICATE_MODULE',
+      path: 'imports',
+      expected: `one ${moduleClass.name}.forRoot() or forRootAsync() in an application`,
+      received: count,
+    });
   }
 
   /** Routes of controllers, and whatever carries `@RateLimit()`. */
@@ -45,6 +59,48 @@ export class MethodExplorer {
     }
   }
 
+  /** Whatever carries `@RateLimit()` and is no handler of anything: no guard ever sees it. */
+  *strayMethods(): Generator<FoundMethod> {
+    for (const module of this.#modules.values()) {
+      for (const { metatype } of [...module.controllers.values(), ...module.providers.values()]) {
+        yield* this.#methodsOf(module.metatype.name, metatype, (m) => isDecorated(m) && !isHandler(m));
+      }
+    }
+  }
+
+  /**
+   * Has `bind` called with what factories make from now on, where it has limited methods. Of those that make one for each request, or for
+   * whoever injects it, Nest keeps no instance.
+   */
+  watchFactories(bind: (instance: unknown) => void): void {
+    for (const module of this.#modules.values()) {
+      for (const provider of module.providers.values()) {
+        const { inject, metatype: factory } = provider as {
+          inject?: unknown;
+          metatype: ((...dependencies: unknown[]) => unknown) | null;
+        };
+        // What is injected by the value of `inject` is made by a factory; a class has none.
+        if (inject === undefined || inject === null || typeof factory !== 'function') continue;
+        provider.metatype = (...dependencies: unknown[]) =>
+          andThen(factory(...dependencies), (instance) => {
+            if (this.#isLimited(instance)) bind(instance);
+            return instance;
+          });
+      }
+    }
+  }
+
+  #isLimited(instance: unknown): boolean {
+    const hostClass = classOf(instance);
+    if (typeof hostClass !== 'function') return false;
+    let limited = this.#limitedClasses.get(hostClass);
+    if (limited === undefined) {
+      limited = [...methodsIn(hostClass.prototype as object).values()].some(isLimited);
+      this.#limitedClasses.set(hostClass, limited);
+    }
+    return limited;
+  }
+
   *#methodsOf(
     moduleName: string,
     hostClass: unknown,
@@ -56,24 +112,48 @@ export class MethodExplorer {
       hostClass.prototype === null
     )
       return;
-    const prototype = hostClass.prototype as Record<string, unknown>;
-    for (const methodName of this.#scanner.getAllMethodNames(prototype)) {
-      const method = prototype[methodName];
-      if (typeof method === 'function' && wanted(method)) {
-        yield { moduleName, hostClass: hostClass as Type, methodName, method };
-      }
+    for (const [key, method] of methodsIn(hostClass.prototype as object)) {
+      if (wanted(method)) yield { moduleName, hostClass: hostClass as Type, methodName: String(key), method };
     }
   }
+}
+
+/** The methods of a prototype and of those it inherits from, the nearest first; also those named by a symbol. */
+function methodsIn(prototype: object): Map<string | symbol, Method> {
+  const methods = new Map<string | symbol, Method>();
+  for (
+    let at: object | null = prototype;
+    at !== null && at !== Object.prototype;
+    at = Object.getPrototypeOf(at) as object | null
+  ) {
+    for (const key of Reflect.ownKeys(at)) {
+      const value: unknown = Object.getOwnPropertyDescriptor(at, key)?.value;
+      if (key !== 'constructor' && typeof value === 'function' && !methods.has(key)) methods.set(key, value);
+    }
+  }
+  return methods;
 }
 
 /** The class of an instance that Nest holds; request-scoped providers have none yet. */
 function classOf(instance: unknown): unknown {
   if (typeof instance !== 'object' || instance === null) return undefined;
-  return (Object.getPrototypeOf(instance) as { constructor?: unknown } | null)?.constructor;
+  try {
+    return (Object.getPrototypeOf(instance) as { constructor?: unknown } | null)?.constructor;
+  } catch {
+    // A proxy may refuse to tell.
+    return undefined;
+  }
 }
 
 function isRoute(method: Method): boolean {
   return Reflect.hasMetadata(NEST_METADATA.path, method);
+}
+
+/** Whether a library has marked a method as something that it calls. */
+function isHandler(method: Method): boolean {
+  return Reflect.getMetadataKeys(method).some(
+    (key) => !String(key).startsWith('design:') && !rateLimitMetadata.isOwn(key),
+  );
 }
 
 function isDecorated(method: Method): boolean {

@@ -12,13 +12,13 @@ import {
   type HybridOptions,
   type MemoryOptions,
 } from '../core/engine-options.js';
+import { notAvailable, redacted } from '../core/errors.js';
 import type { RateLimitObserver } from '../core/observer.js';
 import type { RedisSource } from '../core/redis-source.js';
 import type { PolicyOptions } from '../core/policy.js';
 import type { PolicyResolver } from '../core/policy-resolver.js';
 import { callable, parseWhole, rule, validate } from '../core/validation.js';
 import type { Verdict } from '../core/verdict.js';
-import { notAvailable } from '../create-rate-limiter.js';
 import type { HeaderFormat } from '../http/rate-limit-headers.js';
 import { parseTrustedProxies, type TrustedProxies } from '../http/trusted-proxies.js';
 import { userOfRequest } from './user-of-request.js';
@@ -107,7 +107,13 @@ const optionsSchema = v.strictObject({
   memory: v.optional(object<MemoryOptions>('an object')),
   hybrid: v.optional(object<HybridOptions>('an object')),
   prefix: v.optional(prefixRule),
-  policies: v.optional(object<Record<string, PolicyOptions>>('an object of policies by name')),
+  policies: v.optional(
+    rule('RL_INVALID_OPTION', 'an object of policies by name', (value) =>
+      typeof value === 'object' && value !== null && !Array.isArray(value)
+        ? (value as Record<string, PolicyOptions>)
+        : undefined,
+    ),
+  ),
   global: v.optional(names, []),
   resolver: v.optional(object<PolicyResolver | Type<PolicyResolver>>('a PolicyResolver, or a class of one')),
   userOf: v.optional(callable<NonNullable<RateLimitModuleOptions['userOf']>>(), () => userOfRequest),
@@ -121,8 +127,11 @@ const optionsSchema = v.strictObject({
   ),
   headers: v.optional(headerFormats, () => ['ietf'] as HeaderFormat[]),
   hashKeys: v.optional(
-    rule('RL_INVALID_OPTION', 'a secret of at least 16 characters', (value) =>
-      typeof value === 'string' && value.length >= 16 ? value : undefined,
+    rule(
+      'RL_INVALID_OPTION',
+      'a secret of at least 16 characters',
+      (value) => (typeof value === 'string' && value.length >= 16 ? value : undefined),
+      redacted,
     ),
   ),
   observers: v.optional(
@@ -150,7 +159,7 @@ export function completeOptions(given: RateLimitModuleOptions): CompletedOptions
   if (typeof given === 'object' && given !== null) {
     const entries = given as Record<string, unknown>;
     for (const [path, expected] of Object.entries(LATER)) {
-      if (entries[path] !== undefined) throw notAvailable(path, expected, entries[path]);
+      if (entries[path] !== undefined) throw notAvailable(path, expected, redacted(entries[path]));
     }
   }
   const options = validate(optionsSchema, given, '');

@@ -49,6 +49,9 @@ const LIMITED = 'nestjs-distlimit:limited-methods';
 
 /** The one place that reads and writes this library's metadata. */
 export const rateLimitMetadata = {
+  isOwn(key: unknown): boolean {
+    return key === USES || key === SKIPS || key === LIMITED;
+  },
   /** Several decorators on one target add up, in the order in which they are read. */
   addUses(target: Target, uses: readonly RateLimitUse[]): void {
     const own = (Reflect.getOwnMetadata(USES, target) as readonly RateLimitUse[] | undefined) ?? [];

@@ -27,8 +27,14 @@ const commonLimitSchema = v.strictObject({
 });
 
 /** @throws RateLimitConfigError for the first thing that is wrong */
-export function checkCommonLimit(options: CommonLimitOptions, where: string): void {
-  validate(commonLimitSchema, options, where);
+export function completeCommonLimit(options: CommonLimitOptions, where: string): CommonLimitOptions {
+  const { key, cost, onLimited, maxWaitMs } = validate(commonLimitSchema, options, where);
+  return {
+    ...(key !== undefined && { key }),
+    ...(cost !== undefined && { cost: cost as NonNullable<CommonLimitOptions['cost']> }),
+    ...(onLimited !== undefined && { onLimited }),
+    ...(maxWaitMs !== undefined && { maxWaitMs }),
+  };
 }
 
 /** Checks what a decorator changes about a named policy. */

@@ -3,13 +3,13 @@ import { HttpAdapterHost } from '@nestjs/core';
 import { throwError } from 'rxjs';
 import { PROBLEM_MEDIA_TYPE } from '../http/problem-details.js';
 import { retryAfterSeconds } from '../http/rate-limit-headers.js';
-import { RateLimitExceededException, RateLimitUnavailableException } from './rate-limit-exceptions.js';
+import { RateLimitException } from './rate-limit-exceptions.js';
 
 /**
  * Writes a denial as problem details, with the same bytes on every adapter. Filters of the application's own come
  * first, and are free to answer otherwise.
  */
-@Catch(RateLimitExceededException, RateLimitUnavailableException)
+@Catch(RateLimitException)
 export class RateLimitFilter implements ExceptionFilter {
   readonly #adapterHost: HttpAdapterHost;
 
@@ -17,7 +17,7 @@ export class RateLimitFilter implements ExceptionFilter {
     this.#adapterHost = adapterHost;
   }
 
-  catch(exception: RateLimitExceededException | RateLimitUnavailableException, host: ArgumentsHost): unknown {
+  catch(exception: RateLimitException, host: ArgumentsHost): unknown {
     const type = host.getType<string>();
     if (type === 'graphql') throw exception;
     if (type !== 'http') return throwError(() => exception);

@@ -6,6 +6,7 @@ import { Enforcer } from './enforcer.js';
 export class RateLimitGuard implements CanActivate {
   readonly #enforcer: Enforcer;
 
+  /** @internal */
   constructor(enforcer: Enforcer) {
     this.#enforcer = enforcer;
   }

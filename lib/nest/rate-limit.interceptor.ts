@@ -10,6 +10,7 @@ import { Enforcer } from './enforcer.js';
 export class RateLimitInterceptor implements NestInterceptor {
   readonly #enforcer: Enforcer;
 
+  /** @internal */
   constructor(enforcer: Enforcer) {
     this.#enforcer = enforcer;
   }

@@ -1,5 +1,5 @@
 import type { CallContext } from '../core/call-context.js';
-import { textOf } from './charge-request.js';
+import { textOf } from './call-subject.js';
 
 /** The default of `userOf`: what authentication guards usually put on the request. */
 export function userOfRequest({ request }: CallContext): string | undefined {

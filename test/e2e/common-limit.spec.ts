@@ -97,6 +97,24 @@ describe('@CommonLimit()', () => {
     expect((await testing.get(RateLimiterService).peek('named', 'key:bob')).remaining).toBe(2);
   });
 
+  it('takes numbers as text, as a policy does', async () => {
+    @Injectable()
+    class Textual {
+      @CommonLimit('named', {
+        cost: '2' as unknown as number,
+        onLimited: 'wait',
+        maxWaitMs: '0' as unknown as number,
+      })
+      run() {
+        return 'ran';
+      }
+    }
+    const testing = await start({ providers: [Textual] }, { policies: POLICIES });
+    expect(await testing.get(Textual).run()).toBe('ran');
+    expect((await testing.get(RateLimiterService).peek('named')).remaining).toBe(1);
+    await expect(Promise.resolve(testing.get(Textual).run())).rejects.toThrow(RateLimitExceededException);
+  });
+
   it('uses the policy default where none is named', async () => {
     const orders = (await start({ providers: [Orders] }, { policies: POLICIES })).get(Orders);
     expect(await orders.byDefault()).toBe('done');
@@ -253,7 +271,8 @@ describe('@CommonLimit()', () => {
       expect([await job.tick(), await job.tick(), await job.tick()]).toEqual(['ran', undefined, undefined]);
       expect(warn).toHaveBeenCalledTimes(1);
       expect(warn.mock.calls[0]![0]).toBe(
-        "Job.tick is over the limit of policy 'RootTestModule.Job.tick' (global): calls are skipped for 60000 ms",
+        // Who was over the limit is not told: the subject may be somebody's name.
+        "Job.tick is over the limit of policy 'RootTestModule.Job.tick': calls are skipped for 60000 ms",
       );
       clock.advance(60_000);
       expect([await job.tick(), await job.tick()]).toEqual(['ran', undefined]);
@@ -436,7 +455,7 @@ describe('RateLimitModule.forRootAsync()', () => {
     class Resolver {
       constructor(@Inject(Plans) private readonly plans: Plans) {}
       resolve() {
-        return { api: { limit: this.plans.limit } };
+        return [{ limit: this.plans.limit }];
       }
     }
     class Watcher {

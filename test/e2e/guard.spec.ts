@@ -548,6 +548,73 @@ describe.each(ADAPTERS)('the guard on %s', (adapter) => {
     expect(JSON.parse(denied.body)).toEqual({ slow: 24 });
   });
 
+  it('waits for whatever has a then(), and skips only for true', async () => {
+    // oxlint-disable-next-line unicorn/no-thenable -- what other libraries than the language's own return
+    const thenable = (value: unknown) => ({ then: (done: (value: unknown) => void) => done(value) }) as never;
+    @Controller()
+    class Cats {
+      @Get('cats')
+      @RateLimit({ policy: 'api', skip: ({ request }) => thenable(request.headers['x-skip'] === 'yes') })
+      list() {
+        return [];
+      }
+      @Get('odd')
+      @RateLimit({ policy: 'api', skip: () => 'no' as never })
+      odd() {
+        return [];
+      }
+      @Get('keyed')
+      @RateLimit({ policy: 'api', key: () => thenable('ann') })
+      keyed() {
+        return [];
+      }
+    }
+    const { call, service } = await start([Cats], {
+      policies: { api: { limit: 9, ...FIXED } },
+      skip: () => thenable(false),
+    });
+    await call('/cats', { headers: { 'x-skip': 'yes' } });
+    expect((await service.peek('api', IP)).remaining).toBe(9);
+    await call('/cats');
+    await call('/odd');
+    expect((await service.peek('api', IP)).remaining).toBe(7);
+    await call('/keyed');
+    expect((await service.peek('api', 'key:ann')).remaining).toBe(8);
+  });
+
+  it('hands no verdict of a policy in shadow mode to the handler', async () => {
+    @Controller()
+    class Cats {
+      @Get('cats')
+      @RateLimit('api', { limit: 1, ...FIXED, mode: 'shadow' })
+      list(@RateLimitVerdict() verdict: Verdict | undefined) {
+        return { policy: verdict?.policy };
+      }
+      @Get('trial')
+      @RateLimit({ limit: 1, ...FIXED, mode: 'shadow' })
+      trial(@RateLimitVerdict() verdict: Verdict | undefined) {
+        return { policy: verdict?.policy };
+      }
+    }
+    const { call } = await start([Cats], { policies: { api: { limit: 9, ...FIXED } } });
+    expect((await call('/cats')).body).toBe('{"policy":"api"}');
+    expect((await call('/trial')).body).toBe('{}');
+  });
+
+  it('reads headers by any spelling of their names', async () => {
+    @Controller()
+    class Cats {
+      @Get('cats')
+      @RateLimit({ policy: 'api', key: (context) => context.header('X-Key') })
+      list() {
+        return [];
+      }
+    }
+    const { call, service } = await start([Cats], { policies: { api: { limit: 9, ...FIXED } } });
+    await call('/cats', { headers: { 'x-key': 'ann' } });
+    expect((await service.peek('api', 'key:ann')).remaining).toBe(8);
+  });
+
   it('counts nothing when it is not enabled', async () => {
     @Controller()
     class Cats {
@@ -560,6 +627,8 @@ describe.each(ADAPTERS)('the guard on %s', (adapter) => {
     const { call, service } = await start([Cats], { enabled: false });
     expect(await statuses(() => call('/cats'), 3)).toEqual([200, 200, 200]);
     expect(service.status().keys).toBe(0);
+    await service.updatePolicy('RootTestModule.Cats.list', { limit: 5, algorithm: 'token-bucket', burst: 2 });
+    expect(await service.consume('RootTestModule.Cats.list')).toMatchObject({ allowed: true, remaining: 2 });
   });
 
   it('binds nothing globally with registerGuard: false', async () => {
@@ -614,7 +683,7 @@ describe.each(ADAPTERS)('the guard on %s', (adapter) => {
       resolver: {
         resolve: async ({ charges, call: context }) => {
           asked.push({ charges, transport: context?.transport });
-          return charges[0]!.subject === 'header:x-key:gold' ? { plan: { limit: 3 } } : undefined;
+          return charges.map(({ subject }) => (subject === 'header:x-key:gold' ? { limit: 3 } : undefined));
         },
       },
     });

@@ -105,8 +105,10 @@ describe.each(ADAPTERS)('hostile input on %s', (adapter) => {
         body: JSON.stringify({ name }),
         headers: { 'content-type': 'application/json' },
       });
-    for (const name of [{}, [], null, '', { toString: 'x' }])
-      expect([201, 429]).toContain((await login(name)).status);
+    const seen = [];
+    for (const name of [{}, [], null, '', { toString: 'x' }]) seen.push((await login(name)).status);
+    // All of them count for the address, which may call twice.
+    expect(seen).toEqual([201, 201, 429, 429, 429]);
     expect((await service.peek('by-body', 'key:[object Object]')).remaining).toBe(2);
     expect((await service.peek('by-body', 'key:undefined')).remaining).toBe(2);
     expect((await service.peek('by-body', 'ip:127.0.0.1')).remaining).toBe(0);

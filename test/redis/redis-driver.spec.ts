@@ -2,6 +2,8 @@ import { limiterBuilder, RedisDriver, type Limiter } from 'nestjs-distlimit';
 import { Redis } from 'ioredis';
 import { chargeOf } from '../unit/drivers/support.js';
 import { startRedis, until, type RedisServer } from '../support/redis-servers.js';
+import { RateLimiter } from '../../lib/core/rate-limiter.js';
+import { engineOf } from '../support/engine.js';
 
 let server: RedisServer;
 const opened: { close(): Promise<void> }[] = [];
@@ -78,15 +80,12 @@ describe('keys', () => {
   });
 
   it('never hold a raw identifier with hashKeys', async () => {
-    const { RateLimiter } = await import('../../lib/core/rate-limiter.js');
-    const { engineParts } = await import('../../lib/create-rate-limiter.js');
     const prefix = `t${++prefixes}`;
-    const parts = engineParts(
+    const engine = engineOf(
       { redis: server.url, driver: 'redis', prefix, hashKeys: 'a secret of some length' },
-      () => {},
-      (registry) => registry.define('p', { limit: 2, window: '10s' }, 'p'),
+      { p: { limit: 2, window: '10s' } },
     );
-    const limiter = closing(new RateLimiter(parts));
+    const limiter = closing(new RateLimiter(engine));
     await limiter.consume('p', 'user:ann@example.com');
     await limiter.block('p', 'user:ann@example.com', '10s');
     const keys = await server.client.keys(`${prefix}:*`);

@@ -1,8 +1,6 @@
-import type { Charge, Counter, Decision } from '../../core/driver.js';
+import type { Charge, Decision } from '../../core/driver.js';
+import { unanswered } from '../../core/unavailable.js';
 import type { LocalFallback } from './local-fallback.js';
-
-/** What a denial for an unreachable store suggests to wait. */
-const RETRY_AFTER_MS = 1_000;
 
 /**
  * What a group is answered while Redis is away. Mostly all of it falls back; where policies want different things, the
@@ -23,24 +21,12 @@ export function withoutStore(
     ? falling.map((charge) => ({ ...local.peek(charge), receipt: undefined }))
     : local.decide(falling);
   let next = 0;
-  return group.map((charge) => (fallsBack(charge) ? decisions[next++]! : unanswered(charge)));
+  return group.map((charge) => {
+    if (fallsBack(charge)) return decisions[next++]!;
+    return { ...unanswered(charge.quota, charge.policy.onUnavailable === 'allow'), storeFailed: true };
+  });
 }
 
 function fallsBack({ policy }: Charge): boolean {
   return policy.onUnavailable === 'fallback';
-}
-
-/** The decision of a policy that does without a store. */
-function unanswered({ policy, quota }: Counter): Decision {
-  const allowed = policy.onUnavailable === 'allow';
-  return {
-    allowed,
-    remaining: 0,
-    retryAfterMs: allowed ? 0 : RETRY_AFTER_MS,
-    resetAfterMs: quota.windowMs,
-    delayMs: 0,
-    servedBy: 'fallback',
-    receipt: undefined,
-    storeFailed: true,
-  };
 }

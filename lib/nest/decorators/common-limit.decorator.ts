@@ -4,7 +4,7 @@ import { RateLimitConfigError, RateLimitError } from '../../core/errors.js';
 import type { PolicyOptions } from '../../core/policy.js';
 import type { MethodLimits } from '../method-limits.js';
 import { rateLimitMetadata, type CommonLimitOptions, type LimitedMethod } from '../rate-limit-metadata.js';
-import { checkCommonLimit } from '../rate-limit-use.js';
+import { completeCommonLimit } from '../rate-limit-use.js';
 import { NEST_METADATA } from '../nest-metadata.js';
 import { METHOD_LIMITS } from '../tokens.js';
 
@@ -29,11 +29,10 @@ export function CommonLimit(
         received: original,
       });
     }
-    checkCommonLimit(options, `@CommonLimit() on ${methodName}`);
     const limited: LimitedMethod = {
       methodName,
       use: policy ?? 'default',
-      options,
+      options: completeCommonLimit(options, `@CommonLimit() on ${methodName}`),
       ordinal: rateLimitMetadata.limitedMethodsOf(original).length,
     };
     const wrapper = wrap(original, limited);

@@ -1,4 +1,4 @@
-import type { ExecutionContext, HttpServer } from '@nestjs/common';
+import type { ExecutionContext } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CallContext } from '../../core/call-context.js';
 import type { ClientAddress } from '../../http/client-address.js';
@@ -68,7 +68,7 @@ export class HttpCall implements CallContext {
   }
 
   readonly #header = (name: string): string | undefined => {
-    const value = this.request.headers[name];
+    const value = this.request.headers[name.toLowerCase()];
     return Array.isArray(value) ? value.join(', ') : value;
   };
 }
@@ -76,11 +76,4 @@ export class HttpCall implements CallContext {
 /** Node's response behind the framework's. */
 export function rawResponse(response: HttpResponse): ServerResponse {
   return 'raw' in response ? response.raw : response;
-}
-
-/** Puts a header on whichever framework's response. */
-export type SetHeader = (name: string, value: string) => void;
-
-export function headerSetter(adapter: HttpServer, response: unknown): SetHeader {
-  return (name, value) => void adapter.setHeader?.(response, name, value);
 }

@@ -1,14 +1,13 @@
-import { RecentCache } from '../../../lib/http/recent-cache.js';
+import { RecentCache } from '../../../lib/core/recent-cache.js';
 
 const value = (id: string) => ({ id });
 
 describe('RecentCache', () => {
   it('never holds more than two generations', () => {
     const cache = new RecentCache<{ id: string }>(10);
-    for (let index = 0; index < 1000; index++) {
-      cache.set(`key ${index}`, value('x'));
-      expect(cache.size).toBeLessThanOrEqual(20);
-    }
+    const keys = Array.from({ length: 1000 }, (_, index) => `key ${index}`);
+    for (const key of keys) cache.set(key, value('x'));
+    expect(keys.filter((key) => cache.get(key) !== undefined).length).toBeLessThanOrEqual(20);
     expect(cache.get('key 0')).toBeUndefined();
     expect(cache.get('key 999')).toEqual(value('x'));
   });
@@ -28,6 +27,5 @@ describe('RecentCache', () => {
     cache.set('k'.repeat(65), value('too long'));
     expect(cache.get('k'.repeat(64))).toEqual(value('fits'));
     expect(cache.get('k'.repeat(65))).toBeUndefined();
-    expect(cache.size).toBe(1);
   });
 });

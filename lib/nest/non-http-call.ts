@@ -9,7 +9,7 @@ const TRANSPORTS: Record<string, CallContext['transport']> = {
 };
 
 /** A call that is not HTTP: it has no address and no headers, so its subject is `global` unless a key function says. */
-export class OtherCall implements CallContext {
+export class NonHttpCall implements CallContext {
   readonly transport: CallContext['transport'];
   readonly className: string;
   readonly methodName: string;

@@ -14,10 +14,6 @@ export class RecentCache<Value extends object> {
   /** @param capacity entries a generation, at least 1. */
   constructor(private readonly capacity: number) {}
 
-  get size(): number {
-    return this.#young.size + this.#old.size;
-  }
-
   get(key: string): Value | undefined {
     const young = this.#young.get(key);
     if (young !== undefined) return young;

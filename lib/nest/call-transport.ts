@@ -1,0 +1,18 @@
+import type { ExecutionContext } from '@nestjs/common';
+import type { CallContext } from '../core/call-context.js';
+import type { Verdict } from '../core/verdict.js';
+
+/** What decisions need of a kind of call. The enforcer knows one for each `context.getType()`. */
+export interface CallTransport<Call extends CallContext = CallContext> {
+  /** What is known of the call. */
+  callOf(context: ExecutionContext, methodName: string): Call;
+  /** Tells the caller what was decided so far: headers. */
+  tell(call: Call, verdicts: readonly Verdict[]): void;
+  /**
+   * Holds the call for so long.
+   * @throws where the caller has left meanwhile
+   */
+  hold(call: Call, delayMs: number): Promise<void>;
+  /** Says when the call is over, with the status that was sent. Without this it is over when its handler is. */
+  onEnd?(call: Call, ended: (statusCode: number | undefined) => void): void;
+}
