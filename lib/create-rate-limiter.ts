@@ -3,10 +3,11 @@ import { monotonicClock } from './core/clock.js';
 import type { DiagnosticSink } from './core/diagnostics.js';
 import type { Driver } from './core/driver.js';
 import type { EngineOptions } from './core/engine-options.js';
-import { notAvailable, RateLimitConfigError } from './core/errors.js';
+import { RateLimitConfigError } from './core/errors.js';
 import type { LimiterEngineParts } from './core/limiter-engine.js';
 import { ObserverHub } from './core/observer.js';
 import { PolicyRegistry } from './core/policy-registry.js';
+import { HybridDriver } from './drivers/hybrid/hybrid-driver.js';
 import { RedisDriver } from './drivers/redis/redis-driver.js';
 import { MemoryDriver, type MemoryDriverOptions } from './drivers/memory/memory-driver.js';
 
@@ -32,7 +33,7 @@ export function engineParts(
   return {
     registry,
     surroundings,
-    driver: openDriver(options, observers),
+    driver: openDriver(options, observers, report),
     ownsDriver: typeof options.driver !== 'object',
     clock: options.clock ?? monotonicClock,
     observers,
@@ -43,16 +44,16 @@ export function engineParts(
 
 /** Options that the driver has no use for. */
 function withoutEffect(options: EngineOptions): string[] {
-  const { redis, prefix, memory } = options;
+  const { redis, prefix, memory, hybrid } = options;
   switch (driverOf(options)) {
     case 'memory':
-      return named({ redis, prefix });
+      return named({ redis, prefix, hybrid });
     case 'redis':
-      return named({ memory });
+      return named({ memory, hybrid });
     case 'hybrid':
       return [];
     default:
-      return named({ redis, prefix, memory });
+      return named({ redis, prefix, memory, hybrid });
   }
 }
 
@@ -65,8 +66,8 @@ function driverOf({ driver, redis }: EngineOptions) {
   return driver ?? (redis === undefined ? 'memory' : 'hybrid');
 }
 
-function openDriver(options: EngineOptions, observers: ObserverHub): Driver {
-  const { redis, prefix, memory, clock } = options;
+function openDriver(options: EngineOptions, observers: ObserverHub, report: DiagnosticSink): Driver {
+  const { redis, prefix, memory, hybrid, clock } = options;
   const driver = driverOf(options);
   if (typeof driver === 'object') return driver;
   if (driver === 'memory') {
@@ -76,24 +77,27 @@ function openDriver(options: EngineOptions, observers: ObserverHub): Driver {
     };
     return new MemoryDriver(clock === undefined ? bounds : { ...bounds, clock });
   }
-  if (driver === 'hybrid') {
-    throw notAvailable(
-      'driver',
-      "'redis', 'memory' or a Driver of your own: this version has no hybrid driver, which `redis` alone asks for",
-      driver,
-    );
-  }
   if (redis === undefined) {
     throw new RateLimitConfigError({
       code: 'RL_INVALID_OPTION',
       path: 'redis',
-      expected: "the address of a Redis: the driver 'redis' needs one",
+      expected: `the address of a Redis: the driver '${driver}' needs one`,
       received: redis,
     });
   }
-  return new RedisDriver({
+  const shared = {
     redis,
     ...(prefix !== undefined && { prefix }),
     ...(clock !== undefined && { clock }),
+  };
+  if (driver === 'redis') return new RedisDriver(shared);
+  return new HybridDriver({
+    ...hybrid,
+    ...memory,
+    ...shared,
+    report,
+    onBreakerChange: (event) => observers.emit('breakerChange', event),
+    onEviction: (event) => observers.emit('eviction', event),
+    onError: (event) => observers.emit('driverError', event),
   });
 }

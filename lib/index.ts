@@ -30,7 +30,7 @@ export type {
   SynchronousDriver,
 } from './core/driver.js';
 export type { Duration } from './core/duration.js';
-export type { EngineOptions, MemoryOptions } from './core/engine-options.js';
+export type { EngineOptions, HybridOptions, MemoryOptions } from './core/engine-options.js';
 export {
   ERROR_CODES,
   RateLimitConfigError,
@@ -41,6 +41,7 @@ export {
 export type { Limiter } from './core/limiter.js';
 export type {
   DecisionEvent,
+  BreakerChangeEvent,
   DriverErrorEvent,
   EvictionEvent,
   PolicyChangeEvent,
@@ -73,6 +74,7 @@ export {
   slidingWindowLog,
   tokenBucket,
 } from './algorithms/index.js';
+export { HybridDriver, type HybridDriverOptions } from './drivers/hybrid/hybrid-driver.js';
 export { MemoryDriver, type MemoryDriverOptions } from './drivers/memory/memory-driver.js';
 export { RedisDriver, type RedisDriverOptions } from './drivers/redis/redis-driver.js';
 export type { ProblemDetails, ProblemStatus } from './http/problem-details.js';

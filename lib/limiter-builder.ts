@@ -5,11 +5,12 @@ import {
   clockRule,
   driverRule,
   prefixRule,
+  completeHybrid,
   completeMemory,
   type EngineOptions,
+  type HybridOptions,
   type MemoryOptions,
 } from './core/engine-options.js';
-import { notAvailable } from './core/errors.js';
 import { LimiterEngine } from './core/limiter-engine.js';
 import { BoundLimiter, type Limiter } from './core/limiter.js';
 import type { RateLimitObserver } from './core/observer.js';
@@ -23,7 +24,7 @@ const DEFAULT_WINDOW = '1s';
 
 /**
  * Builds a limiter of one policy without Nest. Every step is optional; by default 200 calls a second, in memory.
- * With a Redis it needs `driver('redis')`, and connects when it is built.
+ * With a Redis it counts there, in this process while Redis is away, and connects when it is built.
  * Each limiter has a store of its own: `close()` it when it is done with.
  */
 export function limiterBuilder(redis?: RedisSource): LimiterBuilder {
@@ -34,7 +35,6 @@ export class LimiterBuilder {
   readonly #policy: PolicyOptions = { limit: DEFAULT_LIMIT, window: DEFAULT_WINDOW };
   readonly #engine: EngineOptions = {};
   readonly #observers: RateLimitObserver[] = [];
-  readonly #unavailable: string[] = [];
   #name = 'default';
 
   constructor(redis?: RedisSource) {
@@ -89,9 +89,9 @@ export class LimiterBuilder {
     return this;
   }
 
-  /** Options of the hybrid driver, which this version does not have: `build` says so. */
-  hybrid(_options: object): this {
-    this.#unavailable.push('hybrid');
+  /** How outages of Redis are gone through. */
+  hybrid(options: HybridOptions): this {
+    this.#engine.hybrid = options;
     return this;
   }
 
@@ -113,12 +113,10 @@ export class LimiterBuilder {
 
   /** @throws RateLimitConfigError for the first thing that is wrong */
   build(): Limiter {
-    for (const path of this.#unavailable) {
-      throw notAvailable(path, 'nothing: this version has no hybrid driver', 'options');
-    }
-    const { driver, memory, clock, prefix } = this.#engine;
+    const { driver, memory, hybrid, clock, prefix } = this.#engine;
     if (driver !== undefined) validate(driverRule, driver, 'driver');
     if (memory !== undefined) this.#engine.memory = completeMemory(memory);
+    if (hybrid !== undefined) this.#engine.hybrid = completeHybrid(hybrid);
     if (prefix !== undefined) validate(prefixRule, prefix, 'prefix');
     if (clock !== undefined) validate(clockRule, clock, 'clock');
     validate(nameRule, this.#name, 'name');

@@ -38,7 +38,7 @@ export class DecidedVerdict implements Verdict {
     this.delayMs = counter.policy.mode === 'shadow' ? 0 : decision.delayMs;
     this.servedBy = decision.servedBy;
     this.#counter = counter;
-    this.#storeFailed = storeFailed;
+    this.#storeFailed = storeFailed || decision.storeFailed === true;
     this.#receipt = decision.receipt;
   }
 

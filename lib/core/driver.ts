@@ -31,6 +31,8 @@ export interface Decision {
   readonly servedBy: ServedBy;
   /** What gives the charge back; `undefined` when nothing was taken. */
   readonly receipt: Receipt | undefined;
+  /** The policy's `onUnavailable` has answered, because the store could not. */
+  readonly storeFailed?: boolean;
 }
 
 /** What a driver reports of itself. */

@@ -3,7 +3,7 @@ import type { Clock } from './clock.js';
 import type { Driver } from './driver.js';
 import type { RateLimitObserver } from './observer.js';
 import type { RedisSource } from './redis-source.js';
-import { rule, validate, wholeNumber } from './validation.js';
+import { nameRule, oneOf, rule, validate, wholeNumber } from './validation.js';
 
 /** Bounds of the memory driver. */
 export interface MemoryOptions {
@@ -11,6 +11,29 @@ export interface MemoryOptions {
   maxKeys?: number;
   /** How often what has expired is removed, in milliseconds, ≥ 1; default 1,000. */
   sweepIntervalMs?: number;
+}
+
+/** How the hybrid driver goes through an outage of Redis. Times are whole milliseconds. */
+export interface HybridOptions {
+  /** The longest that a call waits for Redis, ≥ 1; default 100. */
+  timeoutMs?: number;
+  /** How long Redis is left alone after a failure, ≥ 1; default 5,000. Up to 20 % longer: instances differ. */
+  coolOffMs?: number;
+  /** After how many failures in a row that begins, ≥ 1; default 1. */
+  failureThreshold?: number;
+  /**
+   * What an instance lets through without Redis: its part of each limit (`fair-share`, the default), or each limit in
+   * full (`full`), whatever the other instances do.
+   */
+  fallback?: 'fair-share' | 'full';
+  /** The smallest part of a limit that an instance gets, ≥ 0; default 1. */
+  minShare?: number;
+  /** How often an instance tells the others that it is there, ≥ 10; default 2,000. */
+  heartbeatMs?: number;
+  /** Instances of one group share the limits. Default: the prefix. */
+  group?: string;
+  /** How many instances to reckon with as long as Redis has never been reached, ≥ 1. */
+  expectedInstances?: number;
 }
 
 /** What the engine is made of, with or without Nest. */
@@ -21,6 +44,7 @@ export interface EngineOptions {
   prefix?: string;
   driver?: 'memory' | 'redis' | 'hybrid' | Driver;
   memory?: MemoryOptions;
+  hybrid?: HybridOptions;
   observers?: readonly RateLimitObserver[];
   /** HMAC secret: stores never see raw identifiers. */
   hashKeys?: string;
@@ -33,6 +57,21 @@ const memorySchema = v.strictObject({
   maxKeys: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
   sweepIntervalMs: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
 });
+
+const hybridSchema = v.strictObject({
+  timeoutMs: v.optional(wholeNumber('RL_INVALID_OPTION', 1), 100),
+  coolOffMs: v.optional(wholeNumber('RL_INVALID_OPTION', 1), 5_000),
+  failureThreshold: v.optional(wholeNumber('RL_INVALID_OPTION', 1), 1),
+  fallback: v.optional(oneOf(['fair-share', 'full']), 'fair-share'),
+  minShare: v.optional(wholeNumber('RL_INVALID_OPTION', 0), 1),
+  heartbeatMs: v.optional(wholeNumber('RL_INVALID_OPTION', 10), 2_000),
+  group: v.optional(nameRule),
+  expectedInstances: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
+});
+
+/** All of them but what has no default. */
+export type CompletedHybridOptions = Required<Omit<HybridOptions, 'group' | 'expectedInstances'>> &
+  Pick<HybridOptions, 'group' | 'expectedInstances'>;
 
 export const clockRule = rule(
   'RL_INVALID_OPTION',
@@ -63,7 +102,8 @@ const DRIVER_METHODS = [
 ] as const satisfies (keyof Driver)[];
 
 const DRIVER_EXPECTED =
-  "'memory', 'redis', or a Driver: an object with a name, and the functions " + DRIVER_METHODS.join(', ');
+  "'memory', 'redis', 'hybrid', or a Driver: an object with a name, and the functions " +
+  DRIVER_METHODS.join(', ');
 
 export const driverRule = rule('RL_INVALID_OPTION', DRIVER_EXPECTED, (value) =>
   ['memory', 'redis', 'hybrid'].includes(value as string) || isDriver(value)
@@ -99,5 +139,15 @@ export function completeMemory(options: MemoryOptions): MemoryOptions {
   return {
     ...(maxKeys !== undefined && { maxKeys }),
     ...(sweepIntervalMs !== undefined && { sweepIntervalMs }),
+  };
+}
+
+/** @throws RateLimitConfigError for the first thing that is wrong */
+export function completeHybrid(options: HybridOptions): CompletedHybridOptions {
+  const { group, expectedInstances, ...rest } = validate(hybridSchema, options, 'hybrid');
+  return {
+    ...rest,
+    ...(group !== undefined && { group }),
+    ...(expectedInstances !== undefined && { expectedInstances }),
   };
 }

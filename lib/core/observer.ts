@@ -29,12 +29,24 @@ export interface DriverErrorEvent {
   readonly error: unknown;
 }
 
+/** The hybrid driver's circuit breaker has changed. */
+export interface BreakerChangeEvent {
+  readonly driver: string;
+  readonly previous: 'closed' | 'open' | 'half-open' | 'recovering';
+  readonly current: 'closed' | 'open' | 'half-open' | 'recovering';
+  /** In words: what failed, or what had to be waited for. */
+  readonly reason: string;
+  /** What failed, where something did. */
+  readonly error: unknown;
+}
+
 /** Told what happens. Every method is optional; one that throws harms no call. */
 export interface RateLimitObserver {
   decision?(event: DecisionEvent): void;
   policyChange?(event: PolicyChangeEvent): void;
   eviction?(event: EvictionEvent): void;
   driverError?(event: DriverErrorEvent): void;
+  breakerChange?(event: BreakerChangeEvent): void;
 }
 
 /** Passes events on to all observers. Ask {@link listensToDecisions} before an event of the hot path is built. */

@@ -4,10 +4,12 @@ import type { CallContext } from '../core/call-context.js';
 import type { Clock } from '../core/clock.js';
 import {
   clockRule,
+  completeHybrid,
   completeMemory,
   driverRule,
   prefixRule,
   type EngineOptions,
+  type HybridOptions,
   type MemoryOptions,
 } from '../core/engine-options.js';
 import { notAvailable, redacted } from '../core/errors.js';
@@ -25,14 +27,14 @@ import { userOfRequest } from './user-of-request.js';
 export interface RateLimitModuleOptions {
   /**
    * URL, ioredis options, an ioredis `Redis` or `Cluster`, `{ nodes, options }` or `{ sentinels, name, … }`. Left out:
-   * everything runs in memory. Given, `driver` has to be `redis` in this version.
+   * everything runs in memory. Given: the hybrid driver, unless `driver` says otherwise.
    */
   redis?: RedisSource;
-  /** `memory` (the default), `redis`, or a driver of your own. `hybrid` is not in this version. */
+  /** `memory`, `redis`, `hybrid`, or a driver of your own. Default: `hybrid` with `redis`, else `memory`. */
   driver?: EngineOptions['driver'];
   memory?: MemoryOptions;
-  /** Not in this version: given, start-up says so. */
-  hybrid?: object;
+  /** How outages of Redis are gone through. */
+  hybrid?: HybridOptions;
   /** What every key in Redis begins with, without braces; default `distlimit`. Without effect in memory. */
   prefix?: string;
   policies?: Record<string, PolicyOptions>;
@@ -94,7 +96,6 @@ const trustedProxies = rule(
 
 /** Part of the contract, not of this version: given, they are an error that says so. */
 const LATER: Record<string, string> = {
-  hybrid: 'nothing: this version has no hybrid driver',
   sources: 'nothing: this version has no policy sources, use `policies` and updatePolicy()',
 };
 
@@ -104,6 +105,7 @@ const optionsSchema = v.strictObject({
   ),
   driver: v.optional(driverRule),
   memory: v.optional(object<MemoryOptions>('an object')),
+  hybrid: v.optional(object<HybridOptions>('an object')),
   prefix: v.optional(prefixRule),
   policies: v.optional(
     rule('RL_INVALID_OPTION', 'an object of policies by name', (value) =>
@@ -165,5 +167,6 @@ export function completeOptions(given: RateLimitModuleOptions): CompletedOptions
     parseTrustedProxies(options.trustedProxies);
   }
   if (options.memory !== undefined) options.memory = completeMemory(options.memory);
+  if (options.hybrid !== undefined) options.hybrid = completeHybrid(options.hybrid);
   return options;
 }

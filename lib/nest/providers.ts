@@ -92,12 +92,13 @@ export function exportsOf() {
 }
 
 async function partsOf(options: CompletedOptions, report: DiagnosticSink): Promise<LimiterEngineParts> {
-  const { redis, prefix, driver, memory, hashKeys, enabled, clock } = options;
+  const { redis, prefix, driver, memory, hybrid, hashKeys, enabled, clock } = options;
   const given = {
     ...(redis !== undefined && { redis }),
     ...(prefix !== undefined && { prefix }),
     ...(driver !== undefined && { driver }),
     ...(memory !== undefined && { memory }),
+    ...(hybrid !== undefined && { hybrid }),
     ...(hashKeys !== undefined && { hashKeys }),
     ...(clock !== undefined && { clock }),
   };

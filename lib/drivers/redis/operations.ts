@@ -37,6 +37,8 @@ export interface DecidedGroup {
   /** In the order of the charges; `undefined` where one was admitted. */
   readonly denials: readonly (DenialState | undefined)[];
   readonly sent: Sent;
+  /** When it was decided, in the store's milliseconds. */
+  readonly now: number;
 }
 
 /** Reads the answer to one charge, or to a look. `serial` is that of a charge that was taken. */
@@ -112,7 +114,7 @@ export class DecideOperation implements Operation<DecidedGroup> {
       decisions.push(decision);
       denials.push(decision.allowed ? undefined : { now, blockedMs, registers: readState(reply, charge) });
     }
-    return { passed, decisions, denials, sent };
+    return { passed, decisions, denials, sent, now };
   }
 }
 
@@ -140,6 +142,37 @@ export class PeekOperation extends CounterOperation<Decision> {
   read(reply: ReplyReader): Decision {
     reply.result();
     return readAnswer(reply, this.counter, 1).decision;
+  }
+}
+
+/** What was found when a counter was settled. */
+export interface Settled {
+  readonly remaining: number;
+  /** In the store's milliseconds. */
+  readonly now: number;
+}
+
+/** Leaves at most so much of a counter, and of that takes a cost, or as much of it as there is. */
+export class SettleOperation extends CounterOperation<Settled> {
+  constructor(
+    counter: Counter,
+    private readonly most: number,
+    private readonly cost: number,
+  ) {
+    super(counter);
+  }
+
+  write(batch: Batch): void {
+    batch.put(OPERATION.settle);
+    batch.putKey(this.counter);
+    batch.putQuota(this.counter);
+    batch.put(this.most);
+    batch.put(this.cost);
+  }
+
+  read(reply: ReplyReader, _sent: Sent, now: number): Settled {
+    reply.result();
+    return { remaining: reply.next(), now };
   }
 }
 

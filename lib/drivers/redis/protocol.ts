@@ -19,6 +19,8 @@ export const OPERATION = {
   block: 6,
   /** key, announce */
   unblock: 7,
+  /** key, quota, most, cost */
+  settle: 8,
 } as const;
 
 /** The first number of each operation's reply. */

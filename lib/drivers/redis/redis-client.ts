@@ -7,7 +7,7 @@ export interface RedisClient {
   readonly isCluster?: boolean;
   readonly options: object;
   connect(): Promise<unknown>;
-  disconnect(): void;
+  disconnect(reconnect?: boolean): void;
   duplicate(...overrides: unknown[]): RedisClient;
   evalshaBuffer(sha: string, keyCount: number, ...args: (string | Buffer)[]): Promise<unknown>;
   evalBuffer(source: string, keyCount: number, ...args: (string | Buffer)[]): Promise<unknown>;

@@ -118,6 +118,16 @@ export class RedisConnection {
     await subscriber.connect().catch(() => {});
   }
 
+  /**
+   * Connects anew. A server whose machine is gone leaves a connection that is open for many minutes, and never answers.
+   * A cluster's client looks after its nodes itself.
+   */
+  renew(): void {
+    if (this.#state !== 'ready') return;
+    if (this.isCluster) (this.#client as ClusterClient).refreshSlotsCache();
+    else this.#client!.disconnect(true);
+  }
+
   /** Closes what was opened here, and nothing else. */
   async close(): Promise<void> {
     this.#become('closed');

@@ -5,8 +5,8 @@ import type { Charge, Counter, Decision, Driver, DriverStatus } from '../../core
 import { RateLimitError } from '../../core/errors.js';
 import { keyPrefixOf, parseRedisSource, type RedisSource } from '../../core/redis-source.js';
 import { StorageKeys } from '../../core/storage-key.js';
+import { decideInParts } from '../group-in-parts.js';
 import { DenyCache } from './deny-cache.js';
-import { decideAcrossSlots } from './cross-slot-group.js';
 import {
   BlockOperation,
   DecideOperation,
@@ -14,9 +14,11 @@ import {
   PeekOperation,
   RefundOperation,
   ResetOperation,
+  SettleOperation,
   UnblockOperation,
   type DecidedGroup,
   type Operation,
+  type Settled,
 } from './operations.js';
 import { RedisConnection } from './redis-connection.js';
 import { slotOf, TurnBatcher } from './turn-batcher.js';
@@ -32,6 +34,8 @@ export interface RedisDriverOptions {
   readonly timeoutMs?: number;
   /** How long calls wait for a connection that was just lost, in milliseconds; default 1,000, 0 fails at once. */
   readonly reconnectGraceMs?: number;
+  /** @internal Told of everything that Redis itself has decided. */
+  readonly onDecided?: (charges: readonly Charge[], decided: DecidedGroup) => void;
 }
 
 const DEFAULT_PREFIX = 'distlimit';
@@ -47,6 +51,7 @@ export class RedisDriver implements Driver {
   readonly #storage: StorageKeys;
   readonly #denials = new DenyCache();
   readonly #clock: Clock | undefined;
+  readonly #onDecided: RedisDriverOptions['onDecided'];
   #lastError: Error | undefined;
   #closed = false;
   /** Settles when start-up is over, connected or not; rejects with a RateLimitConfigError where it can never work. */
@@ -56,6 +61,7 @@ export class RedisDriver implements Driver {
   constructor(options: RedisDriverOptions) {
     const source = parseRedisSource(options.redis);
     this.#clock = options.clock;
+    this.#onDecided = options.onDecided;
     this.#storage = new StorageKeys(keyPrefixOf(source) + (options.prefix ?? DEFAULT_PREFIX));
     const channel = this.#storage.own('changed');
     this.#connection = new RedisConnection({
@@ -109,6 +115,23 @@ export class RedisDriver implements Driver {
     return this.#change(counter, new UnblockOperation(counter, announces(counter)));
   }
 
+  /**
+   * @internal Leaves at most `most` of a counter, and of that takes `cost`, or as much of it as there is.
+   */
+  settle(counter: Counter, most: number, cost: number): Promise<Settled> {
+    return this.#do(new SettleOperation(counter, most, cost), counter);
+  }
+
+  /** @internal */
+  get connection(): RedisConnection {
+    return this.#connection;
+  }
+
+  /** @internal */
+  get storage(): StorageKeys {
+    return this.#storage;
+  }
+
   status(): DriverStatus {
     return {
       driver: this.name,
@@ -143,7 +166,7 @@ export class RedisDriver implements Driver {
   async #decide(group: readonly Charge[]): Promise<readonly Decision[]> {
     await this.#ready(group);
     if (group.length > 1 && this.#connection.isCluster && spansSlots(group)) {
-      return decideAcrossSlots(group, {
+      return decideInParts(group, ({ subject }) => slotOf(subject), {
         decide: (part) => this.#decideInSlot(part),
         refund: (charge, receipt) => this.refund(charge, receipt),
         peek: (charge) => this.peek(charge),
@@ -154,6 +177,7 @@ export class RedisDriver implements Driver {
 
   async #decideInSlot(charges: readonly Charge[]): Promise<DecidedGroup> {
     const decided = await this.#submit(new DecideOperation(charges));
+    this.#onDecided?.(charges, decided);
     for (const [i, state] of decided.denials.entries()) {
       if (state === undefined) continue;
       const charge = charges[i]!;

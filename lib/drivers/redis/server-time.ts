@@ -28,4 +28,9 @@ export class ServerTime {
   earliestAt(at: number): number | undefined {
     return this.#least === -Infinity ? undefined : Math.floor(at + this.#least);
   }
+
+  /** By how much the server's clock is most likely ahead of ours; `undefined` before the first reply. */
+  get aheadMs(): number | undefined {
+    return this.#most === Infinity ? undefined : (this.#least + this.#most) / 2;
+  }
 }

@@ -198,7 +198,7 @@ function rejectAll(pending: readonly Pending[], error: unknown): void {
  * Calls `missed` after `timeoutMs`, and one more poll phase: a reply that is here already, behind a busy event loop, is
  * not late.
  */
-function startDeadline(timeoutMs: number, missed: () => void) {
+export function startDeadline(timeoutMs: number, missed: () => void) {
   let stopped = false;
   const timer = setTimeout(() => {
     setImmediate(() => {

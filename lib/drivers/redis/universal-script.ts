@@ -457,6 +457,26 @@ local function peek()
   end
 end
 
+-- Only takes: whoever remembers a denial may go on doing so.
+local function settle(k, quota, most, cost)
+  if not load(k, quota) then return broken(k) end
+  save(k)
+  local step = quota.algorithm.step
+  local _, remaining = step(states[k], quota, now, 0)
+  local excess = max(0, remaining - most)
+  local taken = excess + min(cost, remaining - excess)
+  if taken > 0 then
+    local allowed, left, _, _, _, chargedAt = step(states[k], quota, now, taken)
+    if allowed then
+      remaining = left
+      charged(k, quota, chargedAt)
+    end
+  end
+  out[w + 1] = ${RESULT.done}
+  out[w + 2] = remaining
+  w = w + 2
+end
+
 local function done(k, announce)
   out[w + 1] = ${RESULT.done}
   w = w + 1
@@ -532,6 +552,10 @@ operations[${OPERATION.unblock}] = function()
   forgetBlock(input[at + 1])
   done(input[at + 1], input[at + 2])
   at = at + 3
+end
+operations[${OPERATION.settle}] = function()
+  settle(input[at + 1], quotas[input[at + 2]], input[at + 3], input[at + 4])
+  at = at + 5
 end
 return operations
 end

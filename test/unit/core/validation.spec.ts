@@ -141,7 +141,15 @@ describe("the module's options", () => {
     ['a clock without hands', { clock: {} }, 'RL_INVALID_OPTION', 'clock'],
     ['text for yes', { registerGuard: 'yes' }, 'RL_INVALID_OPTION', 'registerGuard'],
     ['a prefix that decides the slot', { prefix: '{app}' }, 'RL_INVALID_NAME', 'prefix'],
-    ['the hybrid options', { hybrid: {} }, 'RL_NOT_AVAILABLE', 'hybrid'],
+    ['a hybrid option that is none', { hybrid: { timeout: 50 } }, 'RL_UNKNOWN_OPTION', 'hybrid.timeout'],
+    ['no time to wait', { hybrid: { timeoutMs: 0 } }, 'RL_INVALID_OPTION', 'hybrid.timeoutMs'],
+    ['an unknown fallback', { hybrid: { fallback: 'half' } }, 'RL_INVALID_OPTION', 'hybrid.fallback'],
+    [
+      'less than one instance',
+      { hybrid: { expectedInstances: 0 } },
+      'RL_INVALID_OPTION',
+      'hybrid.expectedInstances',
+    ],
     ['sources', { sources: [] }, 'RL_NOT_AVAILABLE', 'sources'],
   ])('refuse %s', (_title, wrong, code, path) => {
     expect(problemOf(() => completeOptions(wrong as never))).toMatchObject({ code, path });
@@ -150,9 +158,8 @@ describe("the module's options", () => {
 
 describe('the builder', () => {
   it.each<[string, () => unknown, string]>([
-    ['Redis', () => limiterBuilder('redis://localhost').build(), 'RL_NOT_AVAILABLE'],
-    ['a driver of another version', () => limiterBuilder().driver('hybrid').build(), 'RL_NOT_AVAILABLE'],
-    ['hybrid options', () => limiterBuilder().hybrid({ timeoutMs: 50 }).build(), 'RL_NOT_AVAILABLE'],
+    ['hybrid without a Redis', () => limiterBuilder().driver('hybrid').build(), 'RL_INVALID_OPTION'],
+    ['hybrid options', () => limiterBuilder().hybrid({ coolOffMs: -1 }).build(), 'RL_INVALID_OPTION'],
     ['a name with a line break', () => limiterBuilder().name('a\r\nb').build(), 'RL_INVALID_NAME'],
     ['a limit that is none', () => limiterBuilder().limit(-5).build(), 'RL_INVALID_LIMIT'],
   ])('refuses %s', (_title, run, code) => {

@@ -1,30 +1,29 @@
-import type { Receipt } from '../../core/algorithm.js';
-import type { Charge, Decision } from '../../core/driver.js';
-import type { DecidedGroup } from './operations.js';
-import { slotOf } from './turn-batcher.js';
+import type { Receipt } from '../core/algorithm.js';
+import type { Charge, Decision, MaybePromise } from '../core/driver.js';
 
-/** What a group that is spread over slots needs done with its parts. */
-interface SlotCommands {
-  decide(part: readonly Charge[]): Promise<DecidedGroup>;
-  refund(charge: Charge, receipt: Receipt): Promise<void>;
-  peek(charge: Charge): Promise<Decision>;
+/** What a group that no store can decide as a whole needs done with its parts. */
+export interface PartCommands {
+  decide(part: readonly Charge[]): Promise<{ passed: boolean; decisions: readonly Decision[] }>;
+  refund(charge: Charge, receipt: Receipt): MaybePromise<void>;
+  peek(charge: Charge): MaybePromise<Decision>;
 }
 
-/** One slot's share of a group, and where in the group its charges stand. */
+/** What of a group is in one place, and where in the group its charges stand. */
 interface Part {
   readonly charges: Charge[];
   readonly places: number[];
 }
 
 /**
- * Decides a group whose keys no single script can reach. The parts are consumed at the same time; where one is denied,
- * or fails, what the others took is given back by its receipt. For that moment others may see it as taken.
+ * Decides a group whose counters are in several places. The parts are consumed at the same time; where one is denied, or
+ * fails, what the others took is given back by its receipt. For that moment others may see it as taken.
  */
-export async function decideAcrossSlots(
+export async function decideInParts(
   group: readonly Charge[],
-  commands: SlotCommands,
+  placeOf: (charge: Charge) => unknown,
+  commands: PartCommands,
 ): Promise<readonly Decision[]> {
-  const parts = partsOf(group);
+  const parts = partsOf(group, placeOf);
   const settled = await Promise.allSettled(parts.map(({ charges }) => commands.decide(charges)));
   const passed = settled.every((part) => part.status === 'fulfilled' && part.value.passed);
   const decisions: Decision[] = [];
@@ -53,17 +52,17 @@ export async function decideAcrossSlots(
 }
 
 /** What is left without the charge: both commands travel together, in this order. */
-async function giveBack(charge: Charge, receipt: Receipt, commands: SlotCommands): Promise<Decision> {
+async function giveBack(charge: Charge, receipt: Receipt, commands: PartCommands): Promise<Decision> {
   const [, left] = await Promise.all([commands.refund(charge, receipt), commands.peek(charge)]);
   return left;
 }
 
-function partsOf(group: readonly Charge[]): Part[] {
-  const parts = new Map<number, Part>();
+function partsOf(group: readonly Charge[], placeOf: (charge: Charge) => unknown): Part[] {
+  const parts = new Map<unknown, Part>();
   for (const [place, charge] of group.entries()) {
-    const slot = slotOf(charge.subject);
-    let part = parts.get(slot);
-    if (part === undefined) parts.set(slot, (part = { charges: [], places: [] }));
+    const key = placeOf(charge);
+    let part = parts.get(key);
+    if (part === undefined) parts.set(key, (part = { charges: [], places: [] }));
     part.charges.push(charge);
     part.places.push(place);
   }

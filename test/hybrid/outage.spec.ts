@@ -1,0 +1,84 @@
+import { jest } from '@jest/globals';
+import { HybridDriver, type BreakerChangeEvent, type HybridDriverOptions } from 'nestjs-distlimit';
+import { ManualClock } from 'nestjs-distlimit/testing';
+import { startRedis, until, type RedisServer } from '../support/redis-servers.js';
+import { chargeOf } from '../unit/drivers/support.js';
+
+jest.setTimeout(30_000);
+
+let server: RedisServer;
+const opened: HybridDriver[] = [];
+
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((driver) => driver.close()));
+});
+afterAll(() => server.stop());
+
+/** A driver whose time, and whose timers, the test moves. */
+async function open(options: Partial<HybridDriverOptions> = {}) {
+  const clock = new ManualClock();
+  const changes: BreakerChangeEvent[] = [];
+  const prefix = `outage-${Math.random().toString(36).slice(2)}`;
+  const driver = new HybridDriver({
+    redis: server.url,
+    prefix,
+    clock,
+    onBreakerChange: (change) => changes.push(change),
+    ...options,
+  });
+  opened.push(driver);
+  await driver.started;
+  return { driver, clock, prefix, changes, states: () => changes.map(({ current }) => current) };
+}
+
+async function take(driver: HybridDriver, charge: ReturnType<typeof chargeOf>, times: number) {
+  const decisions = [];
+  for (let i = 0; i < times; i++) decisions.push(...(await driver.decide([charge])));
+  return decisions;
+}
+
+const allowed = (decisions: readonly { allowed: boolean }[]) => decisions.filter((d) => d.allowed).length;
+const hourly = { limit: 10, window: '1h', algorithm: 'fixed-window' } as const;
+
+describe('an outage', () => {
+  it('goes on from what Redis told, opens once, and is told with its reason', async () => {
+    const { driver, changes } = await open();
+    const charge = chargeOf('ann', hourly);
+    const before = await take(driver, charge, 4);
+    expect(before.at(-1)).toMatchObject({ allowed: true, remaining: 6, servedBy: 'redis' });
+    await server.kill();
+    const during = await take(driver, charge, 10);
+    expect(during.every(({ servedBy }) => servedBy === 'fallback')).toBe(true);
+    expect(allowed(during)).toBe(6);
+    expect(changes).toMatchObject([{ driver: 'hybrid', previous: 'closed', current: 'open' }]);
+    expect(changes[0]!.reason).toContain('RL_REDIS_NOT_READY');
+    expect(driver.status()).toMatchObject({ driver: 'hybrid', breaker: 'open', fleetSize: 1 });
+    await server.restart();
+  });
+
+  it('is over after one probe: Redis is reminded of what it knew, and charged with the rest', async () => {
+    const { driver, clock, prefix, states } = await open({ coolOffMs: 5_000 });
+    const charge = chargeOf('ann', hourly);
+    const bob = chargeOf('bob', hourly);
+    await take(driver, charge, 4);
+    await take(driver, bob, 3);
+    await server.kill();
+    expect(allowed(await take(driver, charge, 2))).toBe(2);
+    await server.restart();
+    clock.advance(4_999);
+    expect(states()).toEqual(['open']);
+    // The connection comes back in real time: a probe may still be too early for it.
+    await until(() => {
+      clock.advance(100);
+      return states().at(-1) === 'closed';
+    });
+    expect(states().slice(-3)).toEqual(['half-open', 'recovering', 'closed']);
+    expect(states().slice(0, -3).join()).toMatch(/^open(,half-open,open)*$/);
+    const other = await open({ prefix, clock });
+    expect((await other.driver.peek(charge)).remaining).toBe(4);
+    expect((await other.driver.peek(bob)).remaining).toBe(7);
+  });
+});
