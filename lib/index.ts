@@ -1,3 +1,4 @@
+export type { Diagnostic, DiagnosticSink } from './core/diagnostics.js';
 export type {
   Algorithm,
   EntryLog,
