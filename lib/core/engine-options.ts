@@ -142,6 +142,8 @@ export function completeMemory(options: MemoryOptions): MemoryOptions {
   };
 }
 
+export const HYBRID_OPTIONS = Object.keys(hybridSchema.entries) as readonly (keyof HybridOptions)[];
+
 /** @throws RateLimitConfigError for the first thing that is wrong */
 export function completeHybrid(options: HybridOptions): CompletedHybridOptions {
   const { group, expectedInstances, ...rest } = validate(hybridSchema, options, 'hybrid');

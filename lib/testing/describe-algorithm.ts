@@ -1,18 +1,6 @@
 import assert from 'node:assert/strict';
-import {
-  ALLOWED,
-  CHARGED_AT,
-  DELAY,
-  MARK,
-  OUTCOME_SLOTS,
-  REMAINING,
-  RESET_AFTER,
-  RETRY_AFTER,
-  type Algorithm,
-  type Quota,
-  type Receipt,
-} from '../core/algorithm.js';
-import { EntryRing } from '../drivers/memory/entry-ring.js';
+import type { Algorithm, Quota } from '../core/algorithm.js';
+import { AlgorithmSubject } from './algorithm-subject.js';
 import { testFramework, type TestFramework } from './test-framework.js';
 
 /** How the suite looks at an algorithm. */
@@ -26,44 +14,6 @@ export interface AlgorithmSuiteOptions {
 /** A whole hour, so that windows that divide it are aligned to it. */
 const START = 472_222 * 3_600_000;
 const CALLS = 200;
-
-/** The state of one subject, and what it answers. */
-class Subject {
-  readonly out = new Float64Array(OUTCOME_SLOTS);
-  #registers: Float64Array;
-  #log = new EntryRing();
-
-  constructor(readonly algorithm: Algorithm) {
-    this.#registers = new Float64Array(algorithm.shape === 'registers' ? algorithm.registers.length : 0);
-  }
-
-  step(quota: Quota, now: number, cost: number): Float64Array {
-    const { algorithm } = this;
-    this.out.fill(NaN);
-    if (algorithm.shape === 'log') algorithm.step(this.#log, quota, now, cost, this.out);
-    else algorithm.step(this.#registers, 0, quota, now, cost, this.out);
-    return this.out;
-  }
-
-  refund(quota: Quota, now: number, receipt: Receipt): void {
-    const { algorithm } = this;
-    if (algorithm.shape === 'log') algorithm.refund(this.#log, quota, now, receipt.cost, receipt);
-    else algorithm.refund(this.#registers, 0, quota, now, receipt.cost, receipt);
-  }
-
-  /** Every number that is stored. */
-  get state(): number[] {
-    const entries = Array.from({ length: this.#log.size }, (_, i) => [this.#log.time(i), this.#log.cost(i)]);
-    return [...this.#registers, ...entries.flat()];
-  }
-
-  copy(): Subject {
-    const copy = new Subject(this.algorithm);
-    copy.#registers = this.#registers.slice();
-    for (let i = 0; i < this.#log.size; i++) copy.#log.push(this.#log.time(i), this.#log.cost(i));
-    return copy;
-  }
-}
 
 /** What happens to a subject: the same in every run, and often near the edges of the quota. */
 function* calls(quota: Quota, capacity: number): Generator<{ now: number; cost: number }> {
@@ -109,77 +59,68 @@ export function describeAlgorithm(algorithm: Algorithm, options: AlgorithmSuiteO
 
   describe(algorithm.name, () => {
     test('has the whole quota for a subject that was never seen, and a look changes nothing', (quota, capacity) => {
-      const subject = new Subject(algorithm);
+      const subject = new AlgorithmSubject(algorithm);
       const before = subject.state;
-      const out = subject.step(quota, START, 0);
-      assert.deepEqual([out[ALLOWED], out[REMAINING], out[RESET_AFTER]], [1, capacity, 0]);
+      const { allowed, remaining, resetAfterMs } = subject.step(quota, START, 0);
+      assert.deepEqual([allowed, remaining, resetAfterMs], [true, capacity, 0]);
       assert.deepEqual(subject.state, before);
     });
 
-    test('fills every slot, and stores whole numbers only', (quota, capacity) => {
-      const subject = new Subject(algorithm);
+    test('fills every slot, and stores whole numbers in its own registers only', (quota, capacity) => {
+      const subject = new AlgorithmSubject(algorithm);
       for (const { now, cost } of calls(quota, capacity)) {
-        const out = subject.step(quota, now, cost);
-        assert.ok(!out.includes(NaN), `slot ${out.indexOf(NaN)} was not filled`);
+        const { remaining } = subject.step(quota, now, cost);
+        const unfilled = subject.out.findIndex(Number.isNaN);
+        assert.equal(unfilled, -1, `slot ${unfilled} was not filled`);
         assert.ok(subject.state.every(Number.isSafeInteger), `not all whole: ${subject.state.join(', ')}`);
-        assert.ok(
-          out[REMAINING]! >= 0 && out[REMAINING]! <= capacity,
-          `${out[REMAINING]} remain of ${capacity}`,
-        );
+        assert.ok(subject.surroundings.every(Number.isNaN), 'it wrote beside its own registers');
+        assert.ok(remaining >= 0 && remaining <= capacity, `${remaining} remain of ${capacity}`);
       }
     });
 
     test('takes nothing by a denial, and lifts it exactly at retryAfterMs', (quota, capacity) => {
-      const subject = new Subject(algorithm);
+      const subject = new AlgorithmSubject(algorithm);
       for (const { now, cost } of calls(quota, capacity)) {
-        const before = subject.copy().step(quota, now, 0)[REMAINING];
-        const out = subject.step(quota, now, cost);
-        if (out[ALLOWED] === 1) continue;
-        const wait = out[RETRY_AFTER]!;
-        assert.equal(out[REMAINING], before);
+        const before = subject.copy().step(quota, now, 0).remaining;
+        const { allowed, remaining, retryAfterMs: wait } = subject.step(quota, now, cost);
+        if (allowed) continue;
+        assert.equal(remaining, before);
         assert.equal(wait === Infinity, cost > capacity);
         if (wait === Infinity) continue;
-        assert.equal(subject.copy().step(quota, now + wait - 1, cost)[ALLOWED], 0);
-        assert.equal(subject.copy().step(quota, now + wait, cost)[ALLOWED], 1);
+        assert.equal(subject.copy().step(quota, now + wait - 1, cost).allowed, false);
+        assert.equal(subject.copy().step(quota, now + wait, cost).allowed, true);
       }
     });
 
     test('has forgotten everything after idleMs', (quota, capacity) => {
-      const subject = new Subject(algorithm);
+      const subject = new AlgorithmSubject(algorithm);
       for (const { now, cost } of calls(quota, capacity)) {
-        const at = Math.max(now, subject.step(quota, now, cost)[CHARGED_AT]!);
+        const at = Math.max(now, subject.step(quota, now, cost).receipt.chargedAt);
         const later = subject.copy().step(quota, at + algorithm.idleMs(quota), 0);
-        assert.deepEqual([later[REMAINING], later[RESET_AFTER]], [capacity, 0]);
+        assert.deepEqual([later.remaining, later.resetAfterMs], [capacity, 0]);
       }
     });
 
     test('gives back what a charge took', (quota, capacity) => {
-      const subject = new Subject(algorithm);
+      const subject = new AlgorithmSubject(algorithm);
       for (const { now, cost } of calls(quota, capacity)) {
         const before = subject.copy().step(quota, now, 0);
         const charged = subject.copy();
-        const out = charged.step(quota, now, cost);
-        if (out[ALLOWED] === 1) {
-          const { limit, windowMs } = quota;
-          charged.refund(quota, now, {
-            cost,
-            limit,
-            windowMs,
-            chargedAt: out[CHARGED_AT]!,
-            mark: out[MARK]!,
-          });
+        const { allowed, receipt } = charged.step(quota, now, cost);
+        if (allowed) {
+          charged.refund(quota, now, cost, receipt);
           const after = charged.step(quota, now, 0);
-          assert.deepEqual([after[REMAINING], after[RESET_AFTER]], [before[REMAINING], before[RESET_AFTER]]);
+          assert.deepEqual([after.remaining, after.resetAfterMs], [before.remaining, before.resetAfterMs]);
         }
         subject.step(quota, now, cost);
       }
     });
 
     test('holds nobody whom it denies', (quota, capacity) => {
-      const subject = new Subject(algorithm);
+      const subject = new AlgorithmSubject(algorithm);
       for (const { now, cost } of calls(quota, capacity)) {
-        const out = subject.step(quota, now, cost);
-        assert.ok(out[ALLOWED] === 1 || out[DELAY] === 0);
+        const { allowed, delayMs } = subject.step(quota, now, cost);
+        assert.ok(allowed || delayMs === 0);
       }
     });
   });

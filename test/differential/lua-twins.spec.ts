@@ -2,7 +2,7 @@ import { ALGORITHMS } from '../../lib/algorithms/index.js';
 import type { Algorithm, Quota, Receipt } from '../../lib/core/algorithm.js';
 import { LUA_LOG, LUA_SCOPE, luaOf } from '../../lib/drivers/redis/lua-parts.js';
 import { NumberPacker } from '../../lib/drivers/redis/number-packer.js';
-import { Subject } from '../support/pure.js';
+import { AlgorithmSubject } from '../../lib/testing/algorithm-subject.js';
 import { startRedis, type RedisServer } from '../support/redis-servers.js';
 
 /** In each sequence one subject lives on; each sequence is one command. */
@@ -117,7 +117,7 @@ interface Compared {
 /** Runs one sequence through both, and compares all numbers bit by bit. */
 async function compare(algorithm: Algorithm, seed: number): Promise<Compared> {
   const random = seeded(seed);
-  const subject = new Subject(algorithm);
+  const subject = new AlgorithmSubject(algorithm);
   const input = new NumberPacker();
   const expected: number[] = [];
   const stepOf: number[] = [];

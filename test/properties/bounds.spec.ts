@@ -12,7 +12,7 @@ import {
   starts,
   type Call,
 } from '../support/arbitraries.js';
-import { Subject } from '../support/pure.js';
+import { AlgorithmSubject } from '../../lib/testing/algorithm-subject.js';
 
 interface Passed {
   readonly at: number;
@@ -23,7 +23,7 @@ interface Passed {
 const crowds = fc.array(calls, { minLength: 20, maxLength: 120 });
 
 function pass(algorithm: Algorithm, quota: Quota, crowd: readonly Call[], start: number): Passed[] {
-  const subject = new Subject(algorithm);
+  const subject = new AlgorithmSubject(algorithm);
   const passed: Passed[] = [];
   let now = start;
   for (const [i, call] of crowd.entries()) {
@@ -102,7 +102,7 @@ describe.each(EVERY_ALGORITHM)('%s: bounds', (name, algorithm) => {
     const skews = fc.array(fc.integer({ min: 0, max: 30_000 }), { minLength: 2, maxLength: 4 });
     check(
       fc.property(quotas, crowds, starts, skews, (quota, crowd, start, clocks) => {
-        const subject = new Subject(algorithm);
+        const subject = new AlgorithmSubject(algorithm);
         let now = start;
         let earliest = Infinity;
         let latest = 0;
@@ -134,7 +134,7 @@ describe.each(['token-bucket', 'gcra'] as const)('%s: rate', (name) => {
     const roomy = slow.map((quota) => ({ ...quota, burst: quota.burst + 1 }));
     check(
       fc.property(roomy, starts, ({ limit, windowMs, burst }, start) => {
-        const subject = new Subject(ALGORITHMS[name]);
+        const subject = new AlgorithmSubject(ALGORITHMS[name]);
         const quota = { limit, windowMs, burst, maxDelayMs: Infinity };
         let now = start;
         for (let n = 1; n <= burst + 50; n++) {
@@ -163,7 +163,7 @@ describe('leaky-bucket: departures', () => {
     clocks: readonly number[],
     one: boolean,
   ) {
-    const subject = new Subject(algorithm);
+    const subject = new AlgorithmSubject(algorithm);
     const left: { at: number; cost: number; held: boolean }[] = [];
     let now = start;
     for (const [i, call] of crowd.entries()) {
@@ -214,7 +214,7 @@ describe('leaky-bucket: departures', () => {
   it('nobody is held without need: alone, a call goes at once', () => {
     check(
       fc.property(quotas, starts, fc.nat(10), (quota, start, extra) => {
-        const subject = new Subject(algorithm);
+        const subject = new AlgorithmSubject(algorithm);
         subject.step(quota, start, 1);
         const turn = Math.ceil(quota.windowMs / quota.limit);
         expect(subject.copy().step({ ...quota, burst: 2, maxDelayMs: Infinity }, start, 1).delayMs).toBe(
@@ -231,8 +231,8 @@ describe('gcra', () => {
   it('decides as the token bucket does, step by step', () => {
     check(
       fc.property(quotas, fc.array(calls, { maxLength: 40 }), starts, (quota, crowd, start) => {
-        const bucket = new Subject(ALGORITHMS['token-bucket']);
-        const cell = new Subject(ALGORITHMS.gcra);
+        const bucket = new AlgorithmSubject(ALGORITHMS['token-bucket']);
+        const cell = new AlgorithmSubject(ALGORITHMS.gcra);
         let now = start;
         for (const call of crowd) {
           now = later(now, call, quota);
@@ -247,7 +247,7 @@ describe('gcra', () => {
   it('decides as virtual scheduling with exact fractions does', () => {
     check(
       fc.property(quotas, fc.array(calls, { maxLength: 40 }), starts, (quota, crowd, start) => {
-        const subject = new Subject(ALGORITHMS.gcra);
+        const subject = new AlgorithmSubject(ALGORITHMS.gcra);
         const [limit, window, burst] = [quota.limit, quota.windowMs, quota.burst].map(BigInt) as [
           bigint,
           bigint,

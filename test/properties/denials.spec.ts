@@ -12,7 +12,7 @@ import {
   starts,
   type Call,
 } from '../support/arbitraries.js';
-import { Subject } from '../support/pure.js';
+import { AlgorithmSubject } from '../../lib/testing/algorithm-subject.js';
 
 type History = { quota: Quota; calls: Call[] }[];
 
@@ -20,9 +20,9 @@ function replay(
   algorithm: Algorithm,
   history: History,
   start: number,
-  visit: (subject: Subject, quota: Quota, now: number, cost: number) => void,
+  visit: (subject: AlgorithmSubject, quota: Quota, now: number, cost: number) => void,
 ): void {
-  const subject = new Subject(algorithm);
+  const subject = new AlgorithmSubject(algorithm);
   let now = start;
   for (const { quota, calls } of history) {
     for (const call of calls) {
@@ -34,7 +34,7 @@ function replay(
 
 describe.each(EVERY_ALGORITHM)('%s: denials', (_name, algorithm) => {
   function expectExactLifting(
-    subject: Subject,
+    subject: AlgorithmSubject,
     quota: Quota,
     now: number,
     cost: number,
@@ -113,7 +113,7 @@ describe.each(EVERY_ALGORITHM)('%s: denials', (_name, algorithm) => {
   it('change nothing of a subject that was never seen', () => {
     check(
       fc.property(quotasWithNone, starts, (quota, start) => {
-        const subject = new Subject(algorithm);
+        const subject = new AlgorithmSubject(algorithm);
         expect(subject.step(quota, start, algorithm.capacity(quota) + 1).allowed).toBe(false);
         expect(subject.state.every((number) => number === 0)).toBe(true);
       }),

@@ -13,11 +13,11 @@ import {
   quotas,
   starts,
 } from '../support/arbitraries.js';
-import { Subject } from '../support/pure.js';
+import { AlgorithmSubject } from '../../lib/testing/algorithm-subject.js';
 
 describe.each(EVERY_ALGORITHM)('%s: outcomes', (name, algorithm) => {
   /** What of an outcome is out of its range. */
-  function outOfRange(subject: Subject, quota: Quota, now: number, cost: number): string[] {
+  function outOfRange(subject: AlgorithmSubject, quota: Quota, now: number, cost: number): string[] {
     const outcome = subject.step(quota, now, cost);
     const { allowed, remaining, retryAfterMs, resetAfterMs, delayMs, receipt } = outcome;
     const state = Object.fromEntries(subject.state.entries());
@@ -37,7 +37,7 @@ describe.each(EVERY_ALGORITHM)('%s: outcomes', (name, algorithm) => {
     for (const of of [undefined, hugeQuotas]) {
       check(
         fc.property(histories(of), starts, (history, start) => {
-          const subject = new Subject(algorithm);
+          const subject = new AlgorithmSubject(algorithm);
           const { surroundings } = subject;
           let now = start;
           for (const { quota, calls } of of === undefined ? history : history.slice(0, 1)) {
@@ -56,7 +56,7 @@ describe.each(EVERY_ALGORITHM)('%s: outcomes', (name, algorithm) => {
   it('the whole quota is back at resetAfterMs, and not a millisecond earlier', () => {
     check(
       fc.property(histories(quotas), starts, (history, start) => {
-        const subject = new Subject(algorithm);
+        const subject = new AlgorithmSubject(algorithm);
         let now = start;
         for (const { quota, calls } of history) {
           for (const call of calls) {
@@ -84,7 +84,7 @@ describe.each(EVERY_ALGORITHM)('%s: outcomes', (name, algorithm) => {
         starts,
         fc.array(fc.nat(400), { maxLength: 8 }),
         (history, start, pauses) => {
-          const subject = new Subject(algorithm);
+          const subject = new AlgorithmSubject(algorithm);
           let now = start;
           for (const { quota, calls } of history) {
             for (const call of calls) {
@@ -114,7 +114,7 @@ describe.each(EVERY_ALGORITHM)('%s: outcomes', (name, algorithm) => {
         starts,
         calls,
         (quota, history, start, next) => {
-          const subject = new Subject(algorithm);
+          const subject = new AlgorithmSubject(algorithm);
           let now = start;
           for (const call of history) {
             now = later(now, call, quota);
@@ -123,7 +123,7 @@ describe.each(EVERY_ALGORITHM)('%s: outcomes', (name, algorithm) => {
           const idle = algorithm.idleMs(quota);
           expect(Number.isSafeInteger(idle) && idle >= 1).toBe(true);
           const then = later(now + idle, next, quota);
-          const fresh = new Subject(algorithm);
+          const fresh = new AlgorithmSubject(algorithm);
           const cost = costOf(next, algorithm, quota);
           expect(subject.step(quota, then, cost)).toEqual(fresh.step(quota, then, cost));
           if (cost <= algorithm.capacity(quota)) expect(subject.state).toEqual(fresh.state);
@@ -137,7 +137,7 @@ describe.each(EVERY_ALGORITHM)('%s: outcomes', (name, algorithm) => {
       fc.property(quotas, starts, (quota, start) => {
         // At the very start of a window, so that everything counts for as long as it can.
         const now = start - (start % quota.windowMs);
-        const full = new Subject(algorithm).step(quota, now, algorithm.capacity(quota));
+        const full = new AlgorithmSubject(algorithm).step(quota, now, algorithm.capacity(quota));
         expect(full.resetAfterMs).toBe(algorithm.idleMs(quota));
       }),
     );
@@ -146,7 +146,7 @@ describe.each(EVERY_ALGORITHM)('%s: outcomes', (name, algorithm) => {
   it('the first call after any idle time meets the whole quota, and no more', () => {
     check(
       fc.property(quotas, starts, fc.integer({ min: 0, max: 1_000 }), (quota, start, windows) => {
-        const subject = new Subject(algorithm);
+        const subject = new AlgorithmSubject(algorithm);
         const open = { ...quota, maxDelayMs: Infinity };
         const full = algorithm.capacity(open);
         subject.step(open, start, full);
@@ -166,7 +166,7 @@ describe.each(EVERY_ALGORITHM)('%s: outcomes', (name, algorithm) => {
         fc.integer({ min: 60_001, max: 10 ** 10 }),
         callsOfAnyClock,
         (quota, start, lead, call) => {
-          const subject = new Subject(algorithm);
+          const subject = new AlgorithmSubject(algorithm);
           const open = { ...quota, maxDelayMs: Infinity };
           const cost = Math.min(costOf(call, algorithm, open), algorithm.capacity(open));
           const { remaining } = subject.step(open, start + lead + open.windowMs, cost);

@@ -12,7 +12,7 @@ import {
   quotas,
   starts,
 } from '../support/arbitraries.js';
-import { Subject } from '../support/pure.js';
+import { AlgorithmSubject } from '../../lib/testing/algorithm-subject.js';
 
 describe.each(EVERY_ALGORITHM)('%s: refunds', (name, algorithm) => {
   const counters = ['fixed-window', 'sliding-window-counter'];
@@ -20,7 +20,7 @@ describe.each(EVERY_ALGORITHM)('%s: refunds', (name, algorithm) => {
   it('right after the charge everything is as before', () => {
     check(
       fc.property(histories(quotas), starts, (history, start) => {
-        const subject = new Subject(algorithm);
+        const subject = new AlgorithmSubject(algorithm);
         let now = start;
         for (const { quota, calls } of history) {
           for (const call of calls) {
@@ -51,8 +51,8 @@ describe.each(EVERY_ALGORITHM)('%s: refunds', (name, algorithm) => {
         fc.nat(8),
         starts,
         (first, changed, [before, charge, between, afterwards], changeAt, start) => {
-          const real = new Subject(algorithm);
-          const twin = new Subject(algorithm);
+          const real = new AlgorithmSubject(algorithm);
+          const twin = new AlgorithmSubject(algorithm);
           let quota: Quota = first;
           let now = start;
           function both(call: (typeof before)[number]): void {
@@ -108,8 +108,8 @@ describe.each(EVERY_ALGORITHM)('%s: refunds', (name, algorithm) => {
         fc.array(calls, { maxLength: 6 }),
         starts,
         (quota, charge, wait, before, start) => {
-          const real = new Subject(algorithm);
-          const twin = new Subject(algorithm);
+          const real = new AlgorithmSubject(algorithm);
+          const twin = new AlgorithmSubject(algorithm);
           let now = start;
           for (const call of before) {
             now = later(now, call, quota);
@@ -135,7 +135,7 @@ describe.each(EVERY_ALGORITHM)('%s: refunds', (name, algorithm) => {
   it('without a receipt give back at most the cost, and never leave less than nothing used', () => {
     check(
       fc.property(histories(quotas), starts, callsOfAnyClock, fc.nat(20), (history, start, wait, cost) => {
-        const subject = new Subject(algorithm);
+        const subject = new AlgorithmSubject(algorithm);
         let now = start;
         for (const { quota, calls } of history) {
           for (const call of calls) {
@@ -159,9 +159,9 @@ describe.each(EVERY_ALGORITHM)('%s: refunds', (name, algorithm) => {
 
   it('of a subject that is no longer there do nothing', () => {
     const quota = { limit: 5, windowMs: 1_000, burst: 5, maxDelayMs: Infinity };
-    const { receipt } = new Subject(algorithm).step(quota, 1_500, 2);
+    const { receipt } = new AlgorithmSubject(algorithm).step(quota, 1_500, 2);
     for (const given of [receipt, null]) {
-      const subject = new Subject(algorithm);
+      const subject = new AlgorithmSubject(algorithm);
       subject.refund(quota, 1_600, 2, given);
       expect(subject.state.every((number) => number === 0)).toBe(true);
       expect(subject.step(quota, 1_700, 5).allowed).toBe(true);
@@ -178,8 +178,8 @@ describe('sliding-window-log', () => {
         fc.array(fc.nat(3), { minLength: 50, maxLength: 100 }),
         (limit, lags) => {
           const quota = { limit, windowMs: 10_000, burst: limit, maxDelayMs: Infinity };
-          const subject = new Subject(algorithm);
-          const open: ReturnType<Subject['step']>[] = [];
+          const subject = new AlgorithmSubject(algorithm);
+          const open: ReturnType<AlgorithmSubject['step']>[] = [];
           for (const [i, lag] of lags.entries()) {
             const outcome = subject.step(quota, 1_000_000 + i, 1);
             if (outcome.allowed) open.push(outcome);

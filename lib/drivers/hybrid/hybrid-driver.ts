@@ -3,6 +3,7 @@ import type { Clock } from '../../core/clock.js';
 import type { Charge, Counter, Decision, Driver, DriverStatus, MaybePromise } from '../../core/driver.js';
 import {
   completeHybrid,
+  HYBRID_OPTIONS,
   type CompletedHybridOptions,
   type HybridOptions,
 } from '../../core/engine-options.js';
@@ -150,8 +151,10 @@ export class HybridDriver implements Driver {
     this.#requireOpen();
     if (this.#isStarting) return this.#afterStart(() => this.decide(group));
     if (!this.#breaker.letsThrough) return withoutStore(group, this.#local, this.#lastError);
-    if (this.#isFair && this.#ledger.size > 0 && group.some((charge) => this.#isLocal(charge)))
-      return this.#decideWithLocals(group);
+    if (this.#isFair && this.#ledger.size > 0) {
+      const local = new Set(group.filter((charge) => this.#isLocal(charge)));
+      if (local.size > 0) return this.#decideWithLocals(group, local);
+    }
     return this.#orWithoutStore(group, () => this.#redis.decide(this.#forRedis(group)));
   }
 
@@ -292,13 +295,12 @@ export class HybridDriver implements Driver {
   }
 
   /** Some of the group were served locally in their window, and stay so until it ends. */
-  #decideWithLocals(group: readonly Charge[]): MaybePromise<readonly Decision[]> {
+  #decideWithLocals(group: readonly Charge[], local: ReadonlySet<Charge>): MaybePromise<readonly Decision[]> {
     const decideLocally = (part: readonly Charge[]) => {
       this.#settlement.startSoon();
       return this.#local.decide(part);
     };
-    if (group.every((charge) => this.#isLocal(charge))) return decideLocally(group);
-    const local = new Set(group.filter((charge) => this.#isLocal(charge)));
+    if (local.size === group.length) return decideLocally(group);
     return this.#orWithoutStore(group, () =>
       decideInParts(group, (charge) => local.has(charge), {
         decide: async (part) => {
@@ -483,27 +485,9 @@ export class HybridDriver implements Driver {
 const ALONE: FleetPlace = { size: 1, rank: 0 };
 
 function hybridOptionsOf(options: HybridDriverOptions): HybridOptions {
-  const {
-    timeoutMs,
-    coolOffMs,
-    failureThreshold,
-    fallback,
-    minShare,
-    heartbeatMs,
-    group,
-    expectedInstances,
-  } = options;
-  const given = {
-    timeoutMs,
-    coolOffMs,
-    failureThreshold,
-    fallback,
-    minShare,
-    heartbeatMs,
-    group,
-    expectedInstances,
-  };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  return Object.fromEntries(
+    HYBRID_OPTIONS.map((name) => [name, options[name]]).filter(([, value]) => value !== undefined),
+  );
 }
 
 function asError(error: unknown): Error {

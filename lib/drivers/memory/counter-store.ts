@@ -99,10 +99,11 @@ export class CounterStore implements SweptStore {
   }
 
   /**
-   * Makes room until what `needed` counts fits. It is counted again after each eviction, which may have hit one of
-   * those that are wanted.
+   * Makes room until what `needed` counts fits, at most `most`. It is counted again after each eviction, which may have
+   * hit one of those that are wanted.
    */
-  makeRoomFor(needed: () => number): void {
+  makeRoomFor(most: number, needed: () => number): void {
+    if (this.#keys + most <= this.#options.maxKeys) return;
     while (this.#keys > 0 && this.#keys + needed() > this.#options.maxKeys) this.#evict();
   }
 

@@ -125,7 +125,10 @@ export class GroupTrial {
   #commitAll(trials: readonly Trial[], now: number): void {
     const charged = trials.filter(({ decision }) => decision.allowed);
     // All of it first: making room for one must not evict another of the group.
-    this.#store.makeRoomFor(() => new Set(charged.filter((t) => !this.#isThere(t)).map(nameOf)).size);
+    this.#store.makeRoomFor(
+      charged.length,
+      () => new Set(charged.filter((t) => !this.#isThere(t)).map(nameOf)).size,
+    );
     for (const trial of trials) {
       if (trial.decision.allowed) this.#commit(trial);
       else this.#undo(trial, now);
