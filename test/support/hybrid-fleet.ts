@@ -8,9 +8,10 @@ import { until } from './redis-servers.js';
 export const LIMIT = 100;
 const WINDOW_MS = 2_000;
 export const HOURLY_LIMIT = 200;
-const COOL_OFF_MS = 1_000;
-const HEARTBEAT_MS = 300;
-const INSTANCES = 4;
+export const COOL_OFF_MS = 1_000;
+export const HEARTBEAT_MS = 300;
+export const INSTANCES = 4;
+export const SHARE = LIMIT / INSTANCES;
 
 const POLICIES = {
   short: { limit: LIMIT, window: WINDOW_MS, algorithm: 'fixed-window' },
@@ -72,6 +73,7 @@ let fleets = 0;
 export class HybridFleet {
   readonly instances: Instance[] = [];
   readonly #processes: LibraryProcesses = libraryProcesses('traffic.mjs');
+  readonly #gone: InstanceReport[] = [];
   readonly #prefix = `fleet-${process.pid}-${++fleets}`;
 
   /** @param redis of each instance by its number */
@@ -107,20 +109,34 @@ export class HybridFleet {
     });
   }
 
-  /** Begins with the window: what happens when is then the same in every run. */
-  async traffic(): Promise<void> {
+  /** Traffic before, during and after a fault. It begins with a window: so what happens when is the same every time. */
+  async through(fault: () => Promise<void>, afterMs = 5_000): Promise<FleetReport> {
     await sleep(WINDOW_MS - (Date.now() % WINDOW_MS) + 50);
-    await Promise.all(
-      this.instances.map((instance, i) =>
-        instance.tell('traffic', i === 0 ? [SPREAD, PINNED, HOURLY] : [SPREAD, HOURLY]),
-      ),
-    );
+    await Promise.all(this.instances.map((instance) => this.send(instance)));
+    await sleep(2_700);
+    await fault();
+    await sleep(afterMs);
+    return this.#finish();
   }
 
-  async finish(): Promise<FleetReport> {
-    const instances = await Promise.all(
-      this.instances.map((instance) => instance.tell<InstanceReport>('finish')),
-    );
+  /** Sends an instance its part of the traffic. */
+  send(instance: Instance): Promise<void> {
+    const isFirst = instance === this.instances[0];
+    return instance.tell('traffic', isFirst ? [SPREAD, PINNED, HOURLY] : [SPREAD, HOURLY]);
+  }
+
+  /** Ends an instance's process. What it let through until then counts. */
+  async kill(instance: number): Promise<void> {
+    const [gone] = this.instances.splice(instance, 1);
+    this.#gone.push(await gone!.tell<InstanceReport>('finish'));
+    gone!.process.kill('SIGKILL');
+  }
+
+  async #finish(): Promise<FleetReport> {
+    const instances = [
+      ...(await Promise.all(this.instances.map((instance) => instance.tell<InstanceReport>('finish')))),
+      ...this.#gone,
+    ];
     return {
       instances,
       requests: instances.reduce((sum, { requests }) => sum + requests, 0),

@@ -2,6 +2,9 @@ import type { Counter } from '../../core/driver.js';
 import { CounterMap } from './counter-map.js';
 import { Tally } from './tally.js';
 
+/** Such a part of a limit does not come back between two verdicts; refunds give back less. */
+const SUSPICIOUS_PART = 0.1;
+
 /** What is remembered of one counter. */
 export interface Remembered {
   readonly tally: Tally;
@@ -29,14 +32,19 @@ export class FleetUsage {
   /**
    * @param remaining of the counter, at `decidedAt` in Redis' milliseconds
    * @param dataSet of the Redis that decided
+   * @returns true where far more is left than was remembered: Redis may have lost its data
    */
-  learn(counter: Counter, remaining: number, decidedAt: number, dataSet: number): void {
-    let known = this.find(counter);
+  learn(counter: Counter, remaining: number, decidedAt: number, dataSet: number): boolean {
+    const known = this.find(counter);
     if (known === undefined) {
-      known = { tally: new Tally(counter), heldBy: dataSet };
-      this.#counters.set(counter, known);
+      const tally = new Tally(counter);
+      tally.leaveAtMost(remaining, decidedAt);
+      this.#counters.set(counter, { tally, heldBy: dataSet });
+      return false;
     }
-    known.tally.leaveAtMost(remaining, decidedAt);
+    return (
+      known.tally.leaveAtMost(remaining, decidedAt) < -Math.max(1, SUSPICIOUS_PART * counter.quota.limit)
+    );
   }
 
   find(counter: Counter): Remembered | undefined {

@@ -52,6 +52,8 @@ const DEFAULT_MAX_KEYS = 1_000_000;
 const START_UP_MS = 2_000;
 /** A new instance tells and asks more often at first: who else is there is all it knows should Redis go away now. */
 const FIRST_BEATS_MS = [250, 500, 1_000];
+/** The shortest time between two suspicions that Redis has lost its data, in milliseconds. */
+const SUSPICION_PAUSE_MS = 100;
 /** By how much a pause between beats may be shorter. */
 const BEAT_JITTER = 0.1;
 
@@ -81,6 +83,7 @@ export class HybridDriver implements Driver {
   /** When the breaker opened, in the store's milliseconds. */
   #lostAt = 0;
   #beats = 0;
+  #suspectAgainAt = 0;
   #cancelBeat = () => {};
   #isStarting = true;
   #fatal: Error | undefined;
@@ -363,12 +366,26 @@ export class HybridDriver implements Driver {
   #learn(charges: readonly Charge[], { decisions, denials, now }: DecidedGroup): void {
     if (!this.#isFair) return;
     const dataSet = this.#dataSets.generation;
+    let isSuspicious = false;
     for (const [i, charge] of charges.entries()) {
       const blockedMs = denials[i]?.blockedMs ?? 0;
       // Of a blocked subject nothing is left, whatever it has used.
       if (blockedMs > 0) this.#local.block(charge, blockedMs);
-      else this.#usage.learn(charge, decisions[i]!.remaining, now, dataSet);
+      else if (this.#usage.learn(charge, decisions[i]!.remaining, now, dataSet)) isSuspicious = true;
     }
+    if (isSuspicious && !this.#settlement.reminds) this.#suspectLoss();
+  }
+
+  /** Does not wait for the next beat to find that Redis has lost its data, but does not ask all the time either. */
+  #suspectLoss(): void {
+    const now = performance.now();
+    if (now < this.#suspectAgainAt) return;
+    this.#suspectAgainAt = now + SUSPICION_PAUSE_MS;
+    const generation = this.#dataSets.generation;
+    this.#dataSets.check().then(
+      () => generation !== this.#dataSets.generation && this.#settlement.start(),
+      (error: unknown) => this.#failed(error),
+    );
   }
 
   /** Has something changed in Redis: now, or when it is back. */

@@ -71,10 +71,11 @@ export class Tally {
     }
   }
 
-  /** Adds what is missing, so that no more than `most` is left. */
-  leaveAtMost(most: number, now: number): void {
+  /** Adds what is missing, so that no more than `most` is left. Returns it; negative where less was left already. */
+  leaveAtMost(most: number, now: number): number {
     const excess = this.remaining(now) - most;
     if (excess > 0) this.add(excess, now);
+    return excess;
   }
 
   giveBack(cost: number, now: number): void {
