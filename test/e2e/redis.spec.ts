@@ -146,4 +146,4 @@ it('works on a cluster, with its own client and with a given one', async () => {
     given.disconnect();
     await cluster.stop();
   }
-}, 30_000);
+}, 60_000);

@@ -15,7 +15,7 @@ beforeAll(async () => {
   processes = libraryProcesses('consumer.mjs');
   children = Array.from({ length: PROCESSES }, () => processes.start());
   [server, cluster] = await Promise.all([startRedis(), startCluster()]);
-}, 30_000);
+}, 60_000);
 afterAll(async () => {
   processes.stop();
   await Promise.all([server.stop(), cluster.stop()]);
@@ -57,5 +57,5 @@ describe.each([
     expect(await consumeEverywhere({ policy, subjects, cost: 1, redis: redis() })).toEqual(
       Object.fromEntries(subjects.map((subject) => [subject, 50])),
     );
-  }, 30_000);
+  }, 60_000);
 });

@@ -17,7 +17,7 @@ describe('a cluster', () => {
     cluster = await startCluster();
     driver = new RedisDriver({ redis: { nodes: cluster.startupNodes } });
     await driver.started;
-  }, 30_000);
+  }, 60_000);
   afterAll(async () => {
     await driver.close();
     await cluster.stop();
@@ -119,7 +119,7 @@ describe('a cluster', () => {
       );
       return settled.every(({ status }) => status === 'fulfilled');
     });
-  }, 30_000);
+  }, 60_000);
 });
 
 describe('Sentinel', () => {
@@ -127,7 +127,7 @@ describe('Sentinel', () => {
 
   beforeAll(async () => {
     set = await startSentinels();
-  }, 30_000);
+  }, 60_000);
   afterAll(() => set.stop());
 
   it('is asked for the master, and again when another server has become it', async () => {
@@ -150,5 +150,5 @@ describe('Sentinel', () => {
     } finally {
       await limiter.close();
     }
-  }, 30_000);
+  }, 60_000);
 });

@@ -73,16 +73,13 @@ export async function anyRedis(): Promise<Pick<RedisServer, 'url' | 'client' | '
 }
 
 export async function startRedis(...args: string[]): Promise<RedisServer> {
-  const port = await freePort();
-  const server = new ServerProcess(port, ['--port', String(port), ...args]);
-  await server.start();
-  return server;
+  const [server] = await startAll(1, (port) => new ServerProcess(port, ['--port', String(port), ...args]));
+  return server!;
 }
 
 /** Three masters, and a replica of each. */
 export async function startCluster(): Promise<RedisCluster> {
-  const nodes = await startAll(6, async () => {
-    const [port, busPort] = [await freePort(), await freePort()];
+  const nodes = await startAll(6, (port, busPort) => {
     const options = [
       '--cluster-enabled',
       'yes',
@@ -97,6 +94,19 @@ export async function startCluster(): Promise<RedisCluster> {
       ...['--repl-diskless-sync-delay', '0'],
     ]);
   });
+  await orStop(nodes, () => joinCluster(nodes));
+  return {
+    nodes,
+    startupNodes: nodes.map(({ port }) => ({ host: HOST, port })),
+    async failOverSoon() {
+      await Promise.all(nodes.map(({ client }) => client.config('SET', 'cluster-node-timeout', 1_000)));
+    },
+    stop: () => stopAll(nodes),
+  };
+}
+
+/** Makes masters of the first three, and replicas of the others. */
+async function joinCluster(nodes: readonly ServerProcess[]): Promise<void> {
   const masters = nodes.slice(0, 3);
   const share = Math.ceil(SLOTS / masters.length);
   await Promise.all(
@@ -125,43 +135,40 @@ export async function startCluster(): Promise<RedisCluster> {
     );
     return maps.every((ranges) => ranges.length === 3 && ranges.every((range) => range.length === 4));
   });
-  return {
-    nodes,
-    startupNodes: nodes.map(({ port }) => ({ host: HOST, port })),
-    async failOverSoon() {
-      await Promise.all(nodes.map(({ client }) => client.config('SET', 'cluster-node-timeout', 1_000)));
-    },
-    stop: () => stopAll(nodes),
-  };
 }
 
 /** A master with two replicas, watched by three Sentinels. */
 export async function startSentinels(): Promise<SentinelSet> {
   const name = 'limits';
-  const servers = await startAll(3, async () => {
-    const port = await freePort();
+  const servers = await startAll(3, (port) => {
     return new ServerProcess(port, ['--port', String(port), '--repl-diskless-sync-delay', '0']);
   });
   const [master] = servers;
-  for (const { client } of servers.slice(1)) await client.call('REPLICAOF', HOST, String(master!.port));
-  const sentinels = await startAll(3, async () => {
-    const port = await freePort();
-    return new ServerProcess(
-      port,
-      ['--port', String(port), '--sentinel'],
-      [
-        `sentinel monitor ${name} ${HOST} ${master!.port} 2`,
-        `sentinel down-after-milliseconds ${name} 1000`,
-        `sentinel failover-timeout ${name} 3000`,
-      ],
-    );
-  });
+  const replicas = servers.slice(1);
+  await orStop(servers, () =>
+    Promise.all(replicas.map(({ client }) => client.call('REPLICAOF', HOST, String(master!.port)))),
+  );
+  const sentinels = await orStop(servers, () =>
+    startAll(3, (port) => {
+      return new ServerProcess(
+        port,
+        ['--port', String(port), '--sentinel'],
+        [
+          `sentinel monitor ${name} ${HOST} ${master!.port} 2`,
+          `sentinel down-after-milliseconds ${name} 1000`,
+          `sentinel failover-timeout ${name} 3000`,
+        ],
+      );
+    }),
+  );
   const first = sentinels[0]!.client;
-  await until(async () => {
-    const known = (await first.call('SENTINEL', 'MASTER', name)) as string[];
-    const value = (field: string) => known[known.indexOf(field) + 1];
-    return value('num-slaves') === '2' && value('num-other-sentinels') === '2';
-  });
+  await orStop([...sentinels, ...servers], () =>
+    until(async () => {
+      const known = (await first.call('SENTINEL', 'MASTER', name)) as string[];
+      const value = (field: string) => known[known.indexOf(field) + 1];
+      return value('num-slaves') === '2' && value('num-other-sentinels') === '2';
+    }),
+  );
   return {
     name,
     servers,
@@ -185,12 +192,19 @@ export async function startSentinels(): Promise<SentinelSet> {
 
 /** Looks again and again, until it is so. What is waited for is another process: there is no clock to hold. */
 export async function until(condition: () => boolean | Promise<boolean>, timeoutMs = 20_000): Promise<void> {
-  const end = performance.now() + timeoutMs;
-  while (!(await condition())) {
-    if (performance.now() > end) throw new Error(`not so within ${timeoutMs} ms`);
-    await sleep(20);
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), timeoutMs);
+  const isLate = once(late.signal, 'abort').then(() => {
+    throw new Error(`not so within ${timeoutMs} ms`);
+  });
+  try {
+    while (!(await Promise.race([condition(), isLate]))) await Promise.race([sleep(20), isLate]);
+  } finally {
+    clearTimeout(timer);
   }
 }
+
+class ServerEnded extends Error {}
 
 class ServerProcess implements RedisServer {
   readonly url: string;
@@ -236,22 +250,28 @@ class ServerProcess implements RedisServer {
   }
 
   async start(): Promise<void> {
-    // The shell ends the server when its own input ends: also when the tests were killed, and could do nothing.
-    const script = '"$@" >/dev/null 2>&1 & echo $!; read -r line; kill -9 $! 2>/dev/null; wait';
+    // The shell ends with the server, and the server when the shell's input ends: also when the tests were killed,
+    // and could do nothing.
+    const script =
+      'exec 3<&0; "$@" >/dev/null 2>&1 & echo $!; (read -r line <&3; kill -9 $!) >/dev/null 2>&1 & wait $!';
     const shell = spawn('sh', ['-c', script, 'sh', serverProgram(), ...this.#args], {
       stdio: ['pipe', 'pipe', 'ignore'],
     });
     this.#shell = shell;
     const [line] = (await once(shell.stdout, 'data')) as [Buffer];
     this.#pid = Number(String(line));
-    await until(async () => (await this.client.ping().catch(() => '')) === 'PONG');
+    await until(async () => {
+      if (shell.exitCode !== null) throw new ServerEnded(`the server on port ${this.port} ended by itself`);
+      const { client } = this;
+      return client.status === 'ready' && (await client.info('server')).includes(`process_id:${this.#pid}\r`);
+    });
   }
 
   async kill(): Promise<void> {
     const shell = this.#shell!;
     this.#shell = undefined;
     shell.stdin!.end();
-    await once(shell, 'close');
+    if (shell.exitCode === null) await once(shell, 'close');
   }
 
   restart(): Promise<void> {
@@ -273,22 +293,59 @@ class ServerProcess implements RedisServer {
   }
 }
 
-async function startAll(count: number, make: () => Promise<ServerProcess>): Promise<ServerProcess[]> {
-  const servers: ServerProcess[] = [];
-  for (let i = 0; i < count; i++) servers.push(await make());
-  await Promise.all(servers.map((server) => server.start()));
-  return servers;
+/** Starts so many servers, or none. */
+async function startAll(
+  count: number,
+  make: (port: number, busPort: number) => ServerProcess,
+): Promise<ServerProcess[]> {
+  const starting = await Promise.allSettled(Array.from({ length: count }, () => startOne(make)));
+  const servers = starting.flatMap((start) => (start.status === 'fulfilled' ? [start.value] : []));
+  const failed = starting.find((start) => start.status === 'rejected');
+  if (failed === undefined) return servers;
+  await stopAll(servers);
+  throw failed.reason;
+}
+
+async function startOne(make: (port: number, busPort: number) => ServerProcess): Promise<ServerProcess> {
+  for (let attempts = 1; ; attempts++) {
+    const server = make(await freePort(), await freePort());
+    try {
+      await server.start();
+      return server;
+    } catch (error) {
+      await server.stop();
+      // Somebody else may have taken the port since it was found free.
+      if (!(error instanceof ServerEnded) || attempts === 5) throw error;
+    }
+  }
+}
+
+/** What was started is stopped where `work` fails: a server left running would keep the tests from ending. */
+async function orStop<T>(servers: readonly ServerProcess[], work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    await stopAll(servers);
+    throw error;
+  }
 }
 
 async function stopAll(servers: readonly ServerProcess[]): Promise<void> {
   await Promise.all(servers.map((server) => server.stop()));
 }
 
+/** A port that nobody listens on, of those that no system gives to outgoing connections. */
 async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, HOST);
-  await once(probe, 'listening');
-  const address = probe.address();
-  probe.close();
-  await once(probe, 'close');
-  return typeof address === 'object' && address !== null ? address.port : 0;
+  for (;;) {
+    const port = 10_000 + Math.floor(Math.random() * 20_000);
+    const probe = createServer().listen(port, HOST);
+    try {
+      await once(probe, 'listening');
+    } catch {
+      continue;
+    }
+    probe.close();
+    await once(probe, 'close');
+    return port;
+  }
 }
