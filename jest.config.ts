@@ -22,13 +22,15 @@ const nest11 = '<rootDir>/compat/nest11/node_modules';
 
 const config: Config = {
   collectCoverageFrom: ['lib/**/*.ts'],
-  // Specs that touch Nest (test/e2e) run once on each Nest major, all others once.
+  // Specs that touch Nest (test/e2e) run once on each Nest major, all others once. Those of `faults` assert how long
+  // answers take, so they have a command and the machine to themselves: `npm run test:faults`.
   projects: [
     {
       ...shared,
       displayName: 'nest12',
       globals: { NEST_MAJOR: 12 },
       testMatch: ['<rootDir>/test/**/*.spec.ts'],
+      testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/faults/'],
       moduleNameMapper: sources,
       // Both are for CJS packages that require Nest 12; the files say more.
       setupFilesAfterEnv: ['<rootDir>/test/support/nest-preload.mjs'],
@@ -48,6 +50,12 @@ const config: Config = {
         '^(@nestjs/.*|@willsoto/nestjs-prometheus|ioredis|prom-client|reflect-metadata|rxjs)$': `${nest11}/$1`,
         '^rxjs/(.*)$': `${nest11}/rxjs/$1`,
       },
+    },
+    {
+      ...shared,
+      displayName: 'faults',
+      testMatch: ['<rootDir>/test/faults/**/*.spec.ts'],
+      moduleNameMapper: sources,
     },
   ],
 };
