@@ -3,6 +3,7 @@ import { RateLimiter } from '../../lib/core/rate-limiter.js';
 import type { RateLimitObserver } from '../../lib/core/observer.js';
 import { engineOf } from '../support/engine.js';
 import { startRedis, until, type RedisServer } from '../support/redis-servers.js';
+import { TcpProxy } from '../support/tcp-proxy.js';
 import { chargeOf } from '../unit/drivers/support.js';
 
 let server: RedisServer;
@@ -174,6 +175,31 @@ describe('a Redis that refuses', () => {
         () => false,
       ),
     );
+  });
+});
+
+describe('a connection that is taken, and on which nobody speaks', () => {
+  it('is given up, so that another can be tried', async () => {
+    const proxy = await TcpProxy.open(server.port);
+    try {
+      const driver = driverOf({ redis: proxy.url });
+      await driver.decide([chargeOf('a')]);
+      proxy.silence();
+      // The connection for commands, and the one that listens.
+      const joined = proxy.joined(2);
+      await server.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await server.client.call('CLIENT', 'KILL', 'TYPE', 'pubsub');
+      await joined;
+      proxy.heal();
+      await until(async () =>
+        driver.decide([chargeOf('a')]).then(
+          () => true,
+          () => false,
+        ),
+      );
+    } finally {
+      await proxy.close();
+    }
   });
 });
 

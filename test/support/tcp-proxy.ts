@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { on, once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
 const HOST = '127.0.0.1';
@@ -53,6 +53,15 @@ export class TcpProxy {
   /** Of the next reply of each connection half gets through; then the connection is reset. */
   cutReplies(): void {
     this.#fault = { kind: 'cut' };
+  }
+
+  /** So many have connected since now, and have spoken. */
+  async joined(count: number): Promise<void> {
+    const clients = on(this.#server, 'connection');
+    for (let i = 0; i < count; i++) {
+      const { value } = (await clients.next()) as { value: [Socket] };
+      await once(value[0], 'data');
+    }
   }
 
   async close(): Promise<void> {

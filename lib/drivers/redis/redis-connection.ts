@@ -8,6 +8,8 @@ import type { Script } from './universal-script.js';
 
 /** How long start-up waits for a connection and a loaded script. */
 const START_UP_MS = 2_000;
+/** How long a server that has taken the connection may take until it serves. */
+const HANDSHAKE_MS = 2_000;
 
 /** `starting`: not connected yet, and that is no failure; `lost`: it was, and is being restored. */
 export type ConnectionState = 'starting' | 'ready' | 'lost' | 'closed';
@@ -34,6 +36,7 @@ export class RedisConnection {
   /** Until when commands wait for a connection. */
   #patientUntil = performance.now() + START_UP_MS;
   #waiting: (() => void)[] = [];
+  #handshake: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
 
   constructor(options: RedisConnectionOptions) {
@@ -145,9 +148,19 @@ export class RedisConnection {
     client.on('node error', (error: Error) => void (this.#lastError = error));
     client.on('close', () => this.#lost());
     client.on('end', () => this.#lost());
+    client.on('connect', () => this.#limitHandshake(client));
     client.on('ready', () => void this.#ready(client));
     client.connect().catch(() => {});
     await this.#becomesReady().catch(() => {});
+  }
+
+  /** Who takes connections and says nothing, as a proxy whose server is gone, would be waited for without end. */
+  #limitHandshake(client: RedisClient): void {
+    if (this.isCluster) return;
+    clearTimeout(this.#handshake);
+    this.#handshake = setTimeout(() => {
+      if (this.#state === 'starting' || this.#state === 'lost') client.disconnect(true);
+    }, HANDSHAKE_MS).unref();
   }
 
   async #ready(client: RedisClient): Promise<void> {
@@ -169,6 +182,7 @@ export class RedisConnection {
     this.#state = state;
     for (const listener of this.#stateListeners) listener(state);
     if (state !== 'ready' && state !== 'closed') return;
+    clearTimeout(this.#handshake);
     for (const wake of this.#waiting.splice(0)) wake();
   }
 
