@@ -8,8 +8,8 @@ import { until } from './redis-servers.js';
 export const LIMIT = 100;
 const WINDOW_MS = 2_000;
 export const HOURLY_LIMIT = 200;
-export const COOL_OFF_MS = 1_000;
-export const HEARTBEAT_MS = 300;
+const COOL_OFF_MS = 1_000;
+const HEARTBEAT_MS = 300;
 export const INSTANCES = 4;
 export const SHARE = LIMIT / INSTANCES;
 
@@ -19,9 +19,10 @@ const POLICIES = {
 };
 
 /** Everybody's subject; one that is always sent to the same instance; one with a long window. */
-const SPREAD = { policy: 'short', subject: 'spread', everyMs: 15 };
+export const SUBJECT = 'spread';
+const SPREAD = { policy: 'short', subject: SUBJECT, everyMs: 15 };
 const PINNED = { policy: 'short', subject: 'pinned', everyMs: 5 };
-const HOURLY = { policy: 'hourly', subject: 'spread', everyMs: 80 };
+const HOURLY = { policy: 'hourly', subject: SUBJECT, everyMs: 80 };
 
 /** What callers of one instance saw. */
 export interface InstanceReport {
@@ -83,9 +84,15 @@ export class HybridFleet {
   ) {}
 
   static async open(redis: (instance: number) => RedisSource, hybrid?: HybridOptions): Promise<HybridFleet> {
+    const fleet = await HybridFleet.start(redis, hybrid);
+    await fleet.knowsAll(INSTANCES);
+    return fleet;
+  }
+
+  /** With Redis, or without it. */
+  static async start(redis: (instance: number) => RedisSource, hybrid?: HybridOptions): Promise<HybridFleet> {
     const fleet = new HybridFleet(redis, hybrid);
     await Promise.all(Array.from({ length: INSTANCES }, () => fleet.start()));
-    await fleet.knowsAll(INSTANCES);
     return fleet;
   }
 
@@ -110,7 +117,7 @@ export class HybridFleet {
   }
 
   /** Traffic before, during and after a fault. It begins with a window: so what happens when is the same every time. */
-  async through(fault: () => Promise<void>, afterMs = 5_000): Promise<FleetReport> {
+  async through(fault: () => Promise<void>, afterMs = 6_000): Promise<FleetReport> {
     await sleep(WINDOW_MS - (Date.now() % WINDOW_MS) + 50);
     await Promise.all(this.instances.map((instance) => this.send(instance)));
     await sleep(2_700);

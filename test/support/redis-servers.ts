@@ -27,6 +27,10 @@ export interface RedisCluster {
   /** The masters first, then a replica of each. */
   readonly nodes: readonly RedisServer[];
   readonly startupNodes: { readonly host: string; readonly port: number }[];
+  /** The master that has a hash tag's slot. */
+  masterOf(tag: string): Promise<RedisServer>;
+  /** Moves a hash tag's slot to another master, and meanwhile, before the first of its keys goes, does the work. */
+  moveSlot(tag: string, work: () => Promise<void>): Promise<void>;
   /** From now on a master that is silent for a second is replaced; before, a busy machine must not be taken for that. */
   failOverSoon(): Promise<void>;
   stop(): Promise<void>;
@@ -37,7 +41,7 @@ export interface SentinelSet {
   readonly sentinels: { readonly host: string; readonly port: number }[];
   /** The first master first. */
   readonly servers: readonly RedisServer[];
-  /** Has another server made the master. */
+  /** Has another server made the master, and the old one a replica of it. */
   failOver(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -98,6 +102,8 @@ export async function startCluster(): Promise<RedisCluster> {
   return {
     nodes,
     startupNodes: nodes.map(({ port }) => ({ host: HOST, port })),
+    masterOf: (tag) => masterOf(nodes, tag),
+    moveSlot: (tag, work) => moveSlot(nodes, tag, work),
     async failOverSoon() {
       await Promise.all(nodes.map(({ client }) => client.config('SET', 'cluster-node-timeout', 1_000)));
     },
@@ -135,6 +141,31 @@ async function joinCluster(nodes: readonly ServerProcess[]): Promise<void> {
     );
     return maps.every((ranges) => ranges.length === 3 && ranges.every((range) => range.length === 4));
   });
+}
+
+async function slotOf({ client }: ServerProcess, tag: string): Promise<number> {
+  return (await client.call('CLUSTER', 'KEYSLOT', `{${tag}}`)) as number;
+}
+
+async function masterOf(nodes: readonly ServerProcess[], tag: string): Promise<ServerProcess> {
+  const slot = await slotOf(nodes[0]!, tag);
+  const ranges = (await nodes[0]!.client.call('CLUSTER', 'SLOTS')) as [number, number, [string, number]][];
+  const [, , [, port]] = ranges.find(([first, last]) => first <= slot && slot <= last)!;
+  return nodes.find((node) => node.port === port)!;
+}
+
+async function moveSlot(nodes: readonly ServerProcess[], tag: string, work: () => Promise<void>) {
+  const slot = String(await slotOf(nodes[0]!, tag));
+  const source = await masterOf(nodes, tag);
+  const target = nodes.slice(0, 3).find((node) => node !== source)!;
+  const sourceId = (await source.client.call('CLUSTER', 'MYID')) as string;
+  const targetId = (await target.client.call('CLUSTER', 'MYID')) as string;
+  await target.client.call('CLUSTER', 'SETSLOT', slot, 'IMPORTING', sourceId);
+  await source.client.call('CLUSTER', 'SETSLOT', slot, 'MIGRATING', targetId);
+  await work();
+  const keys = (await source.client.call('CLUSTER', 'GETKEYSINSLOT', slot, '1000')) as string[];
+  await source.client.call('MIGRATE', HOST, String(target.port), '', '0', '1000', 'KEYS', ...keys);
+  for (const { client } of [target, source]) await client.call('CLUSTER', 'SETSLOT', slot, 'NODE', targetId);
 }
 
 /** A master with two replicas, watched by three Sentinels. */
@@ -185,6 +216,8 @@ export async function startSentinels(): Promise<SentinelSet> {
         const [, port] = (await first.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name)) as string[];
         return Number(port) !== master!.port;
       });
+      // Until some seconds later the old one takes itself for the master, too.
+      await until(async () => ((await master!.client.call('ROLE')) as string[])[0] === 'slave');
     },
     stop: () => stopAll([...sentinels, ...servers]),
   };

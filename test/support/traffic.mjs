@@ -1,5 +1,7 @@
 // One of several instances that share limits. It is told what to do by messages, one at a time, and answers each:
 // open a hybrid driver, send traffic, block the event loop, report what callers saw, close.
+import { setImmediate } from 'node:timers/promises';
+
 const library = process.argv[2];
 const { limiterBuilder } = await import(library);
 const { HybridDriver } = await import(new URL('./drivers/hybrid/hybrid-driver.js', library).href);
@@ -77,9 +79,13 @@ function traffic(streams) {
   return 'sending';
 }
 
-function block({ ms }) {
+/** While it is blocked a call waits for its answer, which Redis has long given. */
+async function block({ ms, policy, subject }) {
+  const call = request(policy, subject);
+  await setImmediate();
   const end = performance.now() + ms;
   while (performance.now() < end);
+  await call;
   return 'blocked';
 }
 
