@@ -43,6 +43,17 @@ async function take(driver: HybridDriver, charge: ReturnType<typeof chargeOf>, t
 const allowed = (decisions: readonly { allowed: boolean }[]) => decisions.filter((d) => d.allowed).length;
 const hourly = { limit: 10, window: '1h', algorithm: 'fixed-window' } as const;
 
+describe('start-up', () => {
+  it('is waited for by what is to be changed in Redis', async () => {
+    const prefix = `start-up-${Math.random().toString(36).slice(2)}`;
+    const early = new HybridDriver({ redis: server.url, prefix });
+    opened.push(early);
+    await early.block(chargeOf('ann', hourly), 60_000);
+    const other = await open({ prefix });
+    expect((await other.driver.peek(chargeOf('ann', hourly))).allowed).toBe(false);
+  });
+});
+
 describe('an outage', () => {
   it('goes on from what Redis told, opens once, and is told with its reason', async () => {
     const { driver, changes } = await open();

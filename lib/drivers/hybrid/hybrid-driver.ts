@@ -390,7 +390,8 @@ export class HybridDriver implements Driver {
 
   /** Has something changed in Redis: now, or when it is back. */
   async #change(change: () => Promise<void>): Promise<void> {
-    if (this.#breaker.letsThrough && !this.#isStarting) {
+    if (this.#isStarting) return this.#afterStart(() => this.#change(change));
+    if (this.#breaker.letsThrough) {
       try {
         return await change();
       } catch (error) {
