@@ -16,3 +16,19 @@ it('lists each of them in the index, and shows a message of each', () => {
     expect(read(code)).toMatch(new RegExp(`^# ${code}$[^]*^${code}: .+$`, 'm'));
   }
 });
+
+it('has each fault that is tested in the table of docs/failure-modes.md, and no other', () => {
+  const folder = new URL('./faults/', import.meta.url);
+  const tested = readdirSync(folder)
+    .filter((name) => name.endsWith('.spec.ts'))
+    .flatMap((name) => [...readFileSync(new URL(name, folder), 'utf8').matchAll(/^it\((['"])(.+)\1, /gm)])
+    .map(([, , title = '']) => title);
+  const page = readFileSync(new URL('../docs/failure-modes.md', import.meta.url), 'utf8');
+  const table = page.slice(page.indexOf('| fault ')).split('\n\n', 1)[0]!;
+  const listed = table
+    .split('\n')
+    .slice(2)
+    .map((row) => row.split('|').at(-2)!.trim());
+  expect(tested.length).toBeGreaterThan(0);
+  expect(listed.toSorted()).toEqual(tested.toSorted());
+});
