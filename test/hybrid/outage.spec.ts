@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { jest } from '@jest/globals';
 import { HybridDriver, type BreakerChangeEvent, type HybridDriverOptions } from 'nestjs-distlimit';
 import { ManualClock } from 'nestjs-distlimit/testing';
@@ -92,4 +93,20 @@ describe('an outage', () => {
     expect((await other.driver.peek(charge)).remaining).toBe(4);
     expect((await other.driver.peek(bob)).remaining).toBe(7);
   });
+});
+
+it('needs no more rights than the guides say', async () => {
+  const guide = (name: string) => readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8');
+  const rights = `${guide('redis')}${guide('hybrid')}`.match(/\+[a-z]+(\|load)?(?= |$|`)/gm)!;
+  await server.client.acl('SETUSER', 'limits', 'on', '>secret', '~shop:*', '&shop:*', ...rights);
+  const redis = server.url.replace('//', '//limits:secret@');
+  const { driver, states } = await open({ redis, prefix: 'shop' });
+  const [decision] = await driver.decide([chargeOf('ann', hourly)]);
+  expect(decision).toMatchObject({ allowed: true, servedBy: 'redis' });
+  expect(states()).toEqual([]);
+  expect(driver.status()).toMatchObject({ breaker: 'closed', lastError: null });
+  const instances = () => server.client.zcard('shop:v1:fleet:shop');
+  expect(await instances()).toBe(1);
+  await driver.close();
+  expect(await instances()).toBe(0);
 });
