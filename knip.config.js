@@ -21,8 +21,6 @@ export default {
   // Not on every system, and only called where it is.
   ignoreBinaries: ['apt-get', 'redis-server'],
   ignoreDependencies: [
-    // For tests against Redis servers in containers.
-    'testcontainers',
     // Loaded by jest to read jest.config.ts.
     'ts-node',
   ],

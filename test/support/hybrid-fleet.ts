@@ -8,8 +8,8 @@ import { until } from './redis-servers.js';
 export const LIMIT = 100;
 const WINDOW_MS = 2_000;
 export const HOURLY_LIMIT = 200;
-export const COOL_OFF_MS = 1_000;
-export const HEARTBEAT_MS = 300;
+const COOL_OFF_MS = 1_000;
+const HEARTBEAT_MS = 300;
 export const INSTANCES = 4;
 export const SHARE = LIMIT / INSTANCES;
 

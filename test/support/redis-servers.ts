@@ -335,7 +335,7 @@ async function stopAll(servers: readonly ServerProcess[]): Promise<void> {
 }
 
 /** A port that nobody listens on, of those that no system gives to outgoing connections. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 20_000);
     const probe = createServer().listen(port, HOST);
