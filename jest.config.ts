@@ -2,9 +2,13 @@ import type { Config } from 'jest';
 
 type Project = Exclude<NonNullable<Config['projects']>[number], string>;
 
+/** Specs that start servers, where there is no program for that: scripts/with-redis.mjs says so. */
+const leftOut = process.env.SPECS_LEFT_OUT?.split(',').map((file) => `<rootDir>/${file}$`) ?? [];
+
 const shared = {
   testEnvironment: 'node',
   extensionsToTreatAsEsm: ['.ts'],
+  testPathIgnorePatterns: ['/node_modules/', ...leftOut],
   modulePathIgnorePatterns: ['<rootDir>/dist/', '<rootDir>/sample/.*/dist/', '<rootDir>/test/consumers/'],
   transform: {
     // Types are checked apart, by `npm run typecheck`.
@@ -23,14 +27,19 @@ const nest11 = '<rootDir>/compat/nest11/node_modules';
 const config: Config = {
   collectCoverageFrom: ['lib/**/*.ts'],
   // Specs that touch Nest (test/e2e) run once on each Nest major, all others once. Those of `faults` assert how long
-  // answers take, so they have a command and the machine to themselves: `npm run test:faults`.
+  // answers take, so they have a command and the machine to themselves: `npm run test:faults`. Those of `containers`
+  // need Docker: `npm run test:containers`.
   projects: [
     {
       ...shared,
       displayName: 'nest12',
       globals: { NEST_MAJOR: 12 },
       testMatch: ['<rootDir>/test/**/*.spec.ts'],
-      testPathIgnorePatterns: ['/node_modules/', '<rootDir>/test/faults/'],
+      testPathIgnorePatterns: [
+        ...shared.testPathIgnorePatterns,
+        '<rootDir>/test/faults/',
+        '<rootDir>/test/containers/',
+      ],
       moduleNameMapper: sources,
       // Both are for CJS packages that require Nest 12; the files say more.
       setupFilesAfterEnv: ['<rootDir>/test/support/nest-preload.mjs'],
@@ -55,6 +64,12 @@ const config: Config = {
       ...shared,
       displayName: 'faults',
       testMatch: ['<rootDir>/test/faults/**/*.spec.ts'],
+      moduleNameMapper: sources,
+    },
+    {
+      ...shared,
+      displayName: 'containers',
+      testMatch: ['<rootDir>/test/containers/**/*.spec.ts'],
       moduleNameMapper: sources,
     },
   ],

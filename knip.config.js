@@ -19,10 +19,8 @@ export default {
   // A type that an exported function of the same file mentions.
   ignoreExportsUsedInFile: { interface: true, type: true },
   // Not on every system, and only called where it is.
-  ignoreBinaries: ['apt-get', 'redis-server'],
+  ignoreBinaries: ['redis-server'],
   ignoreDependencies: [
-    // For tests against Redis servers in containers.
-    'testcontainers',
     // Loaded by jest to read jest.config.ts.
     'ts-node',
   ],

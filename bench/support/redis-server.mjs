@@ -1,22 +1,78 @@
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+
+const HOST = '127.0.0.1';
+const SLOTS = 16_384;
+
+export function canStartServers() {
+  return spawnSync('redis-server', ['--version']).status === 0;
+}
 
 /** The Redis of `REDIS_URL`, or a redis-server of its own on a free port, which holds nothing back on disk. */
 export async function openRedis() {
   const url = process.env.REDIS_URL;
   if (url) return { url, stop() {} };
+  const { port, stop } = await startServer();
+  return { url: `redis://${HOST}:${port}`, stop };
+}
+
+/** A cluster of so many masters of its own, without replicas. */
+export async function openCluster(masters) {
+  const servers = [];
+  for (let i = 0; i < masters; i++) {
+    const busPort = await freePort();
+    const options = ['--cluster-enabled', 'yes', '--cluster-port', String(busPort)];
+    servers.push({ ...(await startServer(options)), busPort });
+  }
+  const clients = servers.map(({ port }) => new Redis(port, HOST));
+  const share = Math.ceil(SLOTS / masters);
+  for (const [i, client] of clients.entries()) {
+    const first = i * share;
+    const count = Math.min(share, SLOTS - first);
+    await client.cluster('ADDSLOTS', ...Array.from({ length: count }, (_, slot) => first + slot));
+    await client.call('CLUSTER', 'SET-CONFIG-EPOCH', String(i + 1));
+  }
+  for (const { port, busPort } of servers.slice(1)) {
+    await clients[0].call('CLUSTER', 'MEET', HOST, String(port), String(busPort));
+  }
+  for (const client of clients) {
+    while (!(await client.call('CLUSTER', 'INFO')).includes('cluster_state:ok')) await sleep(50);
+  }
+  return {
+    nodes: servers.map(({ port }) => ({ host: HOST, port })),
+    clients,
+    stop() {
+      for (const client of clients) client.disconnect();
+      for (const { stop } of servers) stop();
+    },
+  };
+}
+
+async function startServer(options = []) {
   const port = await freePort();
-  const server = spawn('redis-server', ['--port', String(port), '--bind', '127.0.0.1', '--save', ''], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  process.once('exit', () => server.kill('SIGKILL'));
+  const directory = mkdtempSync(join(tmpdir(), 'distlimit-bench-'));
+  const server = spawn(
+    'redis-server',
+    ['--port', String(port), '--bind', HOST, '--save', '', '--dir', directory, ...options],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  const stop = () => {
+    server.kill('SIGKILL');
+    rmSync(directory, { recursive: true, force: true });
+  };
+  process.once('exit', stop);
   for await (const line of server.stdout) if (String(line).includes('Ready to accept')) break;
-  return { url: `redis://127.0.0.1:${port}`, stop: () => server.kill('SIGKILL') };
+  return { port, stop };
 }
 
 async function freePort() {
-  const probe = createServer().listen(0, '127.0.0.1');
+  const probe = createServer().listen(0, HOST);
   await once(probe, 'listening');
   const { port } = probe.address();
   probe.close();

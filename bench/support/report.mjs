@@ -13,6 +13,8 @@ export function machine() {
   const lock = JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8'));
   const rivals = [
     'rate-limiter-flexible',
+    'rate-limit-redis',
+    '@nest-lab/throttler-storage-redis',
     'express-rate-limit',
     '@nestjs/throttler',
     '@nestjs/core',

@@ -3,7 +3,7 @@ import type { Algorithm, Quota, Receipt } from '../../lib/core/algorithm.js';
 import { LUA_LOG, LUA_SCOPE, luaOf } from '../../lib/drivers/redis/lua-parts.js';
 import { NumberPacker } from '../../lib/drivers/redis/number-packer.js';
 import { AlgorithmSubject } from '../../lib/testing/algorithm-subject.js';
-import { startRedis, type RedisServer } from '../support/redis-servers.js';
+import { anyRedis } from '../support/redis-servers.js';
 
 /** In each sequence one subject lives on; each sequence is one command. */
 const SEQUENCES = 340;
@@ -70,11 +70,11 @@ end
 return table.concat(reply)
 `;
 
-let server: RedisServer;
+let redis: Awaited<ReturnType<typeof anyRedis>>;
 beforeAll(async () => {
-  server = await startRedis();
+  redis = await anyRedis();
 });
-afterAll(() => server.stop());
+afterAll(() => redis.stop());
 
 /** A source of numbers that are the same in every run. Source: T. Schmidt's and B. Rudiak-Gould's mulberry32. */
 function seeded(seed: number) {
@@ -153,7 +153,8 @@ async function compare(algorithm: Algorithm, seed: number): Promise<Compared> {
     stepOf.push(expected.length);
   }
   const source = LUA_SCOPE + LUA_LOG + luaOf([algorithm]) + RUN;
-  const reply = await server.client.callBuffer('EVAL', source, 1, `${algorithm.name}:${seed}`, input.take());
+  const key = `lua-twins-${process.pid}:${algorithm.name}:${seed}`;
+  const reply = await redis.client.callBuffer('EVAL', source, 1, key, input.take());
   const wanted = Buffer.from(new Float64Array(expected).buffer);
   const got = reply as Buffer;
   if (got.equals(wanted)) return { steps: STEPS, difference: undefined };

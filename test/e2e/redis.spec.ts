@@ -11,6 +11,8 @@ import {
   type RateLimitModuleOptions,
   type RateLimitOptionsFactory,
 } from 'nestjs-distlimit';
+import { AppModule } from '../../sample/01-quick-start/src/app.module.js';
+import { trySome } from '../../sample/01-quick-start/src/try-some.js';
 import { closeApps, startApp, statuses } from '../support/http-app.js';
 import { startCluster, startRedis, until, type RedisServer } from '../support/redis-servers.js';
 
@@ -94,6 +96,25 @@ it('takes its options from a factory', async () => {
     controllers: [CatsController],
   });
   expect(await statuses(() => call('/cats'), 2)).toEqual([200, 429]);
+});
+
+it('is where the quick start sample counts with REDIS_URL', async () => {
+  const { REDIS_URL } = process.env;
+  process.env.REDIS_URL = server.url;
+  try {
+    const apps = [
+      await startApp('express', { imports: [AppModule] }),
+      await startApp('express', { imports: [AppModule] }),
+    ];
+    expect(await statuses(() => apps[0]!.call('/cats/search'), 2)).toEqual([200, 200]);
+    expect(await statuses(() => apps[1]!.call('/cats/search'), 2)).toEqual([200, 429]);
+    const status = apps[0]!.app.get(RateLimiterService).status();
+    expect(trySome(3000, status)).toContain('Counters are in Redis');
+    expect(trySome(3000, { ...status, breaker: 'open' })).toContain('does not answer');
+  } finally {
+    if (REDIS_URL === undefined) delete process.env.REDIS_URL;
+    else process.env.REDIS_URL = REDIS_URL;
+  }
 });
 
 it('starts without Redis, answers 503 or passes as the policy says, and recovers', async () => {

@@ -53,9 +53,11 @@ const HOW_TO_GET_ONE =
 
 let found: string | undefined;
 
-/** The name of a server program on the PATH. */
+/** The name of a server program on the PATH, or that of `TEST_SERVER_PROGRAM`. */
 function serverProgram(): string {
-  for (const name of ['redis-server', 'valkey-server']) {
+  const { TEST_SERVER_PROGRAM } = process.env;
+  const names = TEST_SERVER_PROGRAM ? [TEST_SERVER_PROGRAM] : ['redis-server', 'valkey-server'];
+  for (const name of names) {
     if (found !== undefined) break;
     try {
       execFileSync(name, ['--version'], { stdio: 'ignore' });
@@ -368,7 +370,7 @@ async function stopAll(servers: readonly ServerProcess[]): Promise<void> {
 }
 
 /** A port that nobody listens on, of those that no system gives to outgoing connections. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   for (;;) {
     const port = 10_000 + Math.floor(Math.random() * 20_000);
     const probe = createServer().listen(port, HOST);

@@ -2,6 +2,7 @@ import 'reflect-metadata';
 import type { AddressInfo } from 'node:net';
 import { Logger } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
+import { RateLimiterService } from 'nestjs-distlimit';
 import { AppModule } from './app.module.js';
 import { trySome } from './try-some.js';
 
@@ -22,4 +23,4 @@ try {
 }
 
 const { port: actualPort } = app.getHttpServer().address() as AddressInfo;
-console.log(trySome(actualPort));
+console.log(trySome(actualPort, app.get(RateLimiterService).status()));
