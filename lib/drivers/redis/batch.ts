@@ -19,6 +19,8 @@ export class Batch {
   readonly #script: UniversalScript;
   readonly #keys: string[] = [];
   readonly #keyIndexes = new Map<string, number>();
+  /** The indexes of keys that are named more than once. */
+  readonly #hot = new Set<number>();
   readonly #quotaIndexes = new Map<Quota, { readonly algorithm: Algorithm; readonly index: number }>();
   readonly #quotas = new NumberPacker();
   readonly #operations = new NumberPacker();
@@ -68,13 +70,18 @@ export class Batch {
     all.put(now);
     all.put(this.#quotaCount);
     all.append(this.#quotas);
+    all.put(this.#hot.size);
+    for (const index of this.#hot) all.put(index);
     all.append(this.#operations);
     return { script: this.#script.current, keys: this.#keys, numbers: all.take() };
   }
 
   #keyIndex({ counter, block }: CounterKeys): number {
     const known = this.#keyIndexes.get(counter);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      this.#hot.add(known);
+      return known;
+    }
     this.#keys.push(counter, block);
     const index = this.#keys.length / 2;
     this.#keyIndexes.set(counter, index);

@@ -27,8 +27,10 @@ for i = 1, input[3] do
   local algorithm = algorithms[index]
   if not algorithm then
     algorithm = algorithmAt(index)
-    if held and not algorithm.isLog then algorithm.names[#algorithm.names + 1] = 'expiry' end
     algorithms[index] = algorithm
+    local names = algorithm.names
+    algorithm.width = #names
+    if held and not algorithm.isLog then names[#names + 1] = 'expiry' end
   end
   quotas[i] = {
     algorithm = algorithm, limit = input[at + 1], windowMs = input[at + 2], burst = input[at + 3],
@@ -37,11 +39,13 @@ for i = 1, input[3] do
   at = at + 6
 end
 
--- What is at each key: read once, written once, at the end. KEYS are a counter and its block in turn.
+-- The counters that are used more than once: they are kept in memory until the end.
+local isHot = {}
+for i = at + 1, at + input[at] do isHot[input[i]] = true end
+at = at + 1 + input[at]
+
+-- Until when each subject is blocked, and for how long it was. KEYS are a counter and its block in turn.
 local counters = #KEYS / 2
-local stored, states, shapes, exists, expiries, dirty, touched, order = {}, {}, {}, {}, {}, {}, {}, {}
--- By key: the serial that a counter was made with in this batch; since when and for how long its subject is blocked.
-local made = {}
 local blocks, blockDurations = {}, {}
 do
   local keys = {}
@@ -58,6 +62,123 @@ do
       end
     end
   end
+end
+
+-- An entry of registers is the state that the algorithm steps, with what was read; of a log it is the log.
+
+-- Reads registers; false where something else is there.
+local function read(entry, key, algorithm)
+  local found = try('HMGET', key, unpack(algorithm.names))
+  if found.err then return false end
+  local width, exists, expiry = algorithm.width, false, false
+  for i = 1, width do
+    local field = found[i]
+    if field then
+      field = tonumber(field)
+      if not field then return false end
+      found[i], entry[i], exists = field, field, true
+    else
+      entry[i] = 0
+    end
+  end
+  if held and exists then
+    expiry = tonumber(found[width + 1] or '') or now
+    if expiry <= now then
+      for i = 1, width do entry[i] = 0 end
+      exists = false
+    end
+  end
+  entry.key, entry.algorithm, entry.found, entry.exists, entry.expiry = key, algorithm, found, exists, expiry
+  entry.made, entry.isDirty, entry.isTouched = false, false, false
+  return true
+end
+
+local fields = {}
+
+-- Of registers, only what has changed.
+local function writeRegisters(entry)
+  local found, made, names, n = entry.found, entry.made, entry.algorithm.names, 1
+  fields[1] = entry.key
+  for r = 1, entry.algorithm.width do
+    local value = entry[r]
+    if made or found[r] ~= value then
+      fields[n + 1], fields[n + 2] = names[r], text(value)
+      n = n + 2
+    end
+  end
+  if held then
+    fields[n + 1], fields[n + 2] = 'expiry', text(entry.expiry)
+    n = n + 2
+  end
+  if made then
+    fields[n + 1], fields[n + 2] = 'since', text(made)
+    n = n + 2
+  end
+  if n > 1 then call('HSET', unpack(fields, 1, n)) end
+end
+
+local function expire(entry)
+  if held then
+    call('PEXPIRE', entry.key, max(1, entry.expiry - now) + ${HELD_CLOCK_GRACE_MS})
+  else
+    call('PEXPIREAT', entry.key, text(entry.expiry))
+  end
+end
+
+local function charged(entry, quota, chargedAt)
+  if not entry.exists then entry.exists, entry.made = true, serial end
+  entry.expiry = chargedAt + quota.idleMs
+  entry.isDirty, entry.isTouched = true, true
+end
+
+local function broken(k)
+  out[w + 1] = ${RESULT.broken}
+  out[w + 2] = k
+  w = w + 2
+end
+
+-- By key: what is kept in memory until the end, and in which order it came.
+local entries, order = {}, {}
+
+-- Everything but charges that are admitted, made when a batch first needs it: functions that nobody calls cost each run
+-- of the script.
+local function otherOperations()
+local trial, saved, uses, totals = {}, {}, {}, {}
+
+-- The entry of a key, from now on kept in memory; nil where something else is there.
+local function load(k, quota)
+  local algorithm, key = quota.algorithm, KEYS[2 * k - 1]
+  local entry
+  if algorithm.isLog then
+    entry = openLog(key)
+    if entry and held and entry.exists and entry.expiry <= now then
+      call('UNLINK', key)
+      entry = openLog(key)
+    end
+    if not entry then return nil end
+    entry.algorithm = algorithm
+  else
+    entry = {}
+    if not read(entry, key, algorithm) then return nil end
+  end
+  entries[k] = entry
+  order[#order + 1] = entry
+  return entry
+end
+
+local function keepUntil(entry, expiry)
+  entry.expiry = expiry
+  entry.isTouched = true
+end
+
+local function answerAllowed(remaining, resetAfter, delay, chargedAt, mark)
+  out[w + 1] = 1
+  out[w + 2] = remaining
+  out[w + 3] = resetAfter
+  out[w + 4] = delay
+  out[w + 5] = chargedAt
+  out[w + 6] = mark
+  w = w + 6
 end
 
 -- The value is two numbers, which Redis makes into text.
@@ -86,143 +207,56 @@ local function blockedMs(k)
   return max(0, blocks[k] - now)
 end
 
--- The state at a key; nil where something else is there.
-local function load(k, quota)
-  local state = states[k]
-  if state then return state end
-  local algorithm = quota.algorithm
-  local key = KEYS[2 * k - 1]
-  if algorithm.isLog then
-    state = openLog(key)
-    if not state then return nil end
-    if held and state.exists and state.expiry <= now then
-      call('UNLINK', key)
-      state = openLog(key)
-    end
-    exists[k] = state.exists
-    expiries[k] = state.expiry
-  else
-    local names = algorithm.names
-    local fields = try('HMGET', key, unpack(names))
-    if fields.err then return nil end
-    local width = held and #names - 1 or #names
-    local found = false
-    state = width == 3 and { 0, 0, 0 } or { 0, 0, 0, 0 }
-    for i = 1, width do
-      local field = fields[i]
-      if field then
-        field = tonumber(field)
-        if not field then return nil end
-        found = true
-      end
-      state[i] = field or 0
-    end
-    for i = width + 1, #state do state[i] = nil end
-    stored[k] = fields
-    if found and held then
-      expiries[k] = tonumber(fields[width + 1] or '') or now
-      if expiries[k] <= now then
-        for i = 1, width do state[i] = 0 end
-        found = false
-      end
-    end
-    exists[k] = found
-  end
-  states[k] = state
-  shapes[k] = algorithm
-  order[#order + 1] = k
-  return state
-end
-
 -- What a trial may have to take back.
-local saved = {}
-
 local function save(k)
-  local state = states[k]
-  if shapes[k].isLog then
-    state:save()
-    return
-  end
+  local entry = entries[k]
+  if entry.algorithm.isLog then return entry:save() end
   local copy = saved[k]
   if not copy then
     copy = {}
     saved[k] = copy
   end
-  for i = 1, #state do copy[i] = state[i] end
+  for i = 1, entry.algorithm.width do copy[i] = entry[i] end
 end
 
 local function restore(k)
-  local state = states[k]
-  if shapes[k].isLog then
-    state:restore()
-    return
-  end
+  local entry = entries[k]
+  if entry.algorithm.isLog then return entry:restore() end
   local copy = saved[k]
-  for i = 1, #state do state[i] = copy[i] end
-end
-
-local function changed(k)
-  local state = states[k]
-  if shapes[k].isLog then return state:changed() end
-  local copy = saved[k]
-  for i = 1, #state do
-    if state[i] ~= copy[i] then return true end
-  end
-  return false
-end
-
-local function keepUntil(k, expiry)
-  expiries[k] = expiry
-  touched[k] = true
+  for i = 1, entry.algorithm.width do entry[i] = copy[i] end
 end
 
 -- Until when a key is kept that exists.
-local function keptUntil(k)
-  if expiries[k] then return expiries[k] end
-  local left = call('PTTL', KEYS[2 * k - 1])
+local function keptUntil(entry)
+  if entry.expiry then return entry.expiry end
+  local left = call('PTTL', entry.key)
   return left < 0 and 0 or serverTime + left
 end
 
 -- A denial writes no more than what it corrected. Its key is kept at least until the whole quota is back.
-local function keepDenied(k, quota, chargedAt, resetAfter)
-  if not exists[k] then return end
-  if changed(k) then dirty[k] = true end
-  keepUntil(k, max(chargedAt + quota.idleMs, now + resetAfter))
-end
-
-local function broken(k)
-  out[w + 1] = ${RESULT.broken}
-  out[w + 2] = k
-  w = w + 2
-end
-
-local function answer(allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark, blocked)
-  out[w + 1] = allowed and 1 or 0
-  out[w + 2] = remaining
-  out[w + 3] = retryAfter
-  out[w + 4] = resetAfter
-  out[w + 5] = delay
-  out[w + 6] = chargedAt
-  out[w + 7] = mark
-  out[w + 8] = blocked
-  w = w + 8
+local function keepDenied(entry, quota, chargedAt, resetAfter)
+  if not entry.exists then return end
+  if not entry.algorithm.isLog or entry:changed() then entry.isDirty = true end
+  keepUntil(entry, max(chargedAt + quota.idleMs, now + resetAfter))
 end
 
 -- A denial comes with the state it was read from, by which whoever asked can deny the next call himself.
-local function appendState(k)
-  if shapes[k].isLog then return end
-  local state = states[k]
-  for i = 1, #state do out[w + i] = state[i] end
-  w = w + #state
-end
-
-local function answerDenied(k, remaining, retryAfter, resetAfter, chargedAt, mark, blocked)
+local function answerDenied(k, remaining, retryAfter, resetAfter, blocked)
   if blocked > 0 then
-    answer(false, 0, max(retryAfter, blocked), max(resetAfter, blocked), 0, chargedAt, mark, blocked)
-  else
-    answer(false, remaining, retryAfter, resetAfter, 0, chargedAt, mark, 0)
+    remaining, retryAfter, resetAfter = 0, max(retryAfter, blocked), max(resetAfter, blocked)
   end
-  appendState(k)
+  out[w + 1] = 0
+  out[w + 2] = remaining
+  out[w + 3] = retryAfter
+  out[w + 4] = resetAfter
+  out[w + 5] = blocked
+  w = w + 5
+  local entry = entries[k]
+  if entry.algorithm.isLog then return end
+  for i = 1, entry.algorithm.width do
+    w = w + 1
+    out[w] = entry[i]
+  end
 end
 
 -- Starts the policy's own block where this denial is its own; returns for how long the subject is blocked.
@@ -232,70 +266,16 @@ local function blockAfterDenial(k, blocked, duration, shadow)
   return duration
 end
 
-local function charged(k, quota, chargedAt)
-  if not exists[k] then exists[k], made[k] = true, serial end
-  dirty[k] = true
-  keepUntil(k, chargedAt + quota.idleMs)
-end
-
--- One charge that is not blocked: the same as a group of one, in place, which is most of what is asked.
-local function decideOne()
-  local k, quota, cost, block = input[at], quotas[input[at + 1]], input[at + 2], input[at + 3]
-  local shadow = input[at + 4]
-  at = at + 5
-  local state = states[k] or load(k, quota)
-  if not state then return broken(k) end
-  local isLog = quota.algorithm.isLog
-  local r1, r2, r3, r4
-  if isLog then state:save() else r1, r2, r3, r4 = state[1], state[2], state[3], state[4] end
-  local allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark =
-    quota.algorithm.step(state, quota, now, cost)
-  if allowed then
-    charged(k, quota, chargedAt)
-    local o = w
-    out[o + 1] = ${RESULT.done}
-    out[o + 2] = serial
-    out[o + 3] = 1
-    out[o + 4] = remaining
-    out[o + 5] = 0
-    out[o + 6] = resetAfter
-    out[o + 7] = delay
-    out[o + 8] = chargedAt
-    out[o + 9] = mark
-    out[o + 10] = 0
-    w = o + 10
-    return
-  end
-  out[w + 1] = ${RESULT.denied}
-  out[w + 2] = serial
-  w = w + 2
-  if exists[k] then
-    local differs
-    if isLog then
-      differs = state:changed()
-    else
-      differs = r1 ~= state[1] or r2 ~= state[2] or r3 ~= state[3] or r4 ~= state[4] or #state > 4
-    end
-    if differs then dirty[k] = true end
-    keepUntil(k, max(chargedAt + quota.idleMs, now + resetAfter))
-  end
-  answerDenied(k, remaining, retryAfter, resetAfter, chargedAt, mark, blockAfterDenial(k, 0, block, shadow))
-end
-
--- Everything else, made when a batch first needs it: functions that nobody calls cost each run of the script.
-local function otherOperations()
-local trial, uses, totals = {}, {}, {}
-
 -- What is left at a key without a charge, and until when all is back.
 local function measure(k, quota)
-  local _, remaining, _, resetAfter = quota.algorithm.step(states[k], quota, now, 0)
+  local _, remaining, _, resetAfter = quota.algorithm.step(entries[k], quota, now, 0)
   return remaining, resetAfter
 end
 
 -- When all that a group takes of one counter would be admitted: the state holds none of it.
 local function retryAfterAll(k, quota, total, otherwise)
   save(k)
-  local allowed, _, retryAfter = quota.algorithm.step(states[k], quota, now, total)
+  local allowed, _, retryAfter = quota.algorithm.step(entries[k], quota, now, total)
   restore(k)
   return allowed and otherwise or retryAfter
 end
@@ -304,7 +284,7 @@ end
 -- whether the arithmetic alone would admit it, and what the group takes of its counter up to it.
 local TRIAL = 10
 
-local function try_all(first, count)
+local function tryAll(first, count)
   local passes = true
   for j = 0, count - 1 do
     local c, t = first + 5 * j, TRIAL * j
@@ -315,7 +295,7 @@ local function try_all(first, count)
     local blocked = blockedMs(k)
     local allowed
     allowed, trial[t + 2], trial[t + 3], trial[t + 4], trial[t + 5], trial[t + 6], trial[t + 7] =
-      quota.algorithm.step(states[k], quota, now, cost)
+      quota.algorithm.step(entries[k], quota, now, cost)
     trial[t + 1] = allowed and blocked == 0
     trial[t + 8] = blocked
     trial[t + 9] = allowed
@@ -332,7 +312,7 @@ local function takeBack(first, count)
     if trial[t + 9] or uses[k] > 1 then
       restore(k)
     else
-      keepDenied(k, quotas[input[c + 1]], trial[t + 6], trial[t + 4])
+      keepDenied(entries[k], quotas[input[c + 1]], trial[t + 6], trial[t + 4])
     end
   end
 end
@@ -342,11 +322,11 @@ local function decide(count)
   at = at + 5 * count
   for j = 0, count - 1 do
     local k = input[first + 5 * j]
-    if not load(k, quotas[input[first + 5 * j + 1]]) then return broken(k) end
+    if not (entries[k] or load(k, quotas[input[first + 5 * j + 1]])) then return broken(k) end
     uses[k], totals[k] = 0, 0
   end
 
-  local passes = try_all(first, count)
+  local passes = tryAll(first, count)
   out[w + 1] = passes and ${RESULT.done} or ${RESULT.denied}
   out[w + 2] = serial
   w = w + 2
@@ -358,25 +338,25 @@ local function decide(count)
     local remaining, retryAfter, resetAfter = trial[t + 2], trial[t + 3], trial[t + 4]
     local blocked = trial[t + 8]
     if trial[t + 1] and passes then
-      charged(k, quota, trial[t + 6])
-      answer(true, remaining, 0, resetAfter, trial[t + 5], trial[t + 6], trial[t + 7], 0)
+      charged(entries[k], quota, trial[t + 6])
+      answerAllowed(remaining, resetAfter, trial[t + 5], trial[t + 6], trial[t + 7])
     elseif trial[t + 9] then
       -- Admitted in itself: kept out by others of the group, or by a block.
       if passes then restore(k) end
       remaining, resetAfter = measure(k, quota)
       if blocked > 0 then
-        answerDenied(k, remaining, 0, resetAfter, trial[t + 6], trial[t + 7], blocked)
+        answerDenied(k, remaining, 0, resetAfter, blocked)
       else
-        answer(true, remaining, 0, resetAfter, trial[t + 5], trial[t + 6], trial[t + 7], 0)
+        answerAllowed(remaining, resetAfter, trial[t + 5], trial[t + 6], trial[t + 7])
       end
     else
       if passes then
-        keepDenied(k, quota, trial[t + 6], resetAfter)
+        keepDenied(entries[k], quota, trial[t + 6], resetAfter)
       else
         if trial[t + 10] ~= cost then retryAfter = retryAfterAll(k, quota, trial[t + 10], retryAfter) end
         blocked = blockAfterDenial(k, blocked, input[c + 3], input[c + 4])
       end
-      answerDenied(k, remaining, retryAfter, resetAfter, trial[t + 6], trial[t + 7], blocked)
+      answerDenied(k, remaining, retryAfter, resetAfter, blocked)
     end
   end
 end
@@ -384,11 +364,12 @@ end
 local function peek()
   local k, quota = input[at], quotas[input[at + 1]]
   at = at + 2
-  if not load(k, quota) then return broken(k) end
+  local entry = entries[k] or load(k, quota)
+  if not entry then return broken(k) end
   local blocked = blockedMs(k)
   save(k)
   local allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark =
-    quota.algorithm.step(states[k], quota, now, 1)
+    quota.algorithm.step(entry, quota, now, 1)
   restore(k)
   if allowed then
     save(k)
@@ -396,29 +377,30 @@ local function peek()
     restore(k)
   end
   -- A lowered limit takes longer to be gone than the counter was to be kept.
-  if exists[k] and keptUntil(k) < now + resetAfter then keepUntil(k, now + resetAfter) end
+  if entry.exists and keptUntil(entry) < now + resetAfter then keepUntil(entry, now + resetAfter) end
   out[w + 1] = ${RESULT.done}
   w = w + 1
-  if blocked > 0 then
-    answer(false, 0, max(retryAfter, blocked), max(resetAfter, blocked), 0, chargedAt, mark, blocked)
+  if allowed and blocked == 0 then
+    answerAllowed(remaining, resetAfter, delay, chargedAt, mark)
   else
-    answer(allowed, remaining, retryAfter, resetAfter, delay, chargedAt, mark, 0)
+    answerDenied(k, remaining, retryAfter, resetAfter, blocked)
   end
 end
 
 -- Only takes: whoever remembers a denial may go on doing so.
 local function settle(k, quota, most, cost)
-  if not load(k, quota) then return broken(k) end
+  local entry = entries[k] or load(k, quota)
+  if not entry then return broken(k) end
   save(k)
   local step = quota.algorithm.step
-  local _, remaining = step(states[k], quota, now, 0)
+  local _, remaining = step(entry, quota, now, 0)
   local excess = max(0, remaining - most)
   local taken = excess + min(cost, remaining - excess)
   if taken > 0 then
-    local allowed, left, _, _, _, chargedAt = step(states[k], quota, now, taken)
+    local allowed, left, _, _, _, chargedAt = step(entry, quota, now, taken)
     if allowed then
       remaining = left
-      charged(k, quota, chargedAt)
+      charged(entry, quota, chargedAt)
     end
   end
   out[w + 1] = ${RESULT.done}
@@ -434,31 +416,30 @@ local function done(k, announce)
 end
 
 -- The serial that a counter was made with: charges before that were of another, which a reset has forgotten.
-local function since(k)
-  if made[k] or not exists[k] then return made[k] or 0 end
-  if shapes[k].isLog then return states[k].since end
-  return tonumber(call('HGET', KEYS[2 * k - 1], 'since') or '') or 0
+local function since(entry)
+  if entry.made or not entry.exists then return entry.made or 0 end
+  if entry.algorithm.isLog then return entry.since end
+  return tonumber(call('HGET', entry.key, 'since') or '') or 0
 end
 
 local function refund(k, quota, announce, cost, receipt)
-  if not load(k, quota) then return broken(k) end
-  local forgotten = receipt ~= nil and receipt.serial ~= ${NONE} and receipt.serial < since(k)
-  if exists[k] and not forgotten then
-    quota.algorithm.refund(states[k], quota, now, cost, receipt)
-    dirty[k] = true
+  local entry = entries[k] or load(k, quota)
+  if not entry then return broken(k) end
+  local forgotten = receipt ~= nil and receipt.serial ~= ${NONE} and receipt.serial < since(entry)
+  if entry.exists and not forgotten then
+    quota.algorithm.refund(entry, quota, now, cost, receipt)
+    entry.isDirty = true
   end
   done(k, announce)
 end
 
 local function reset(k)
   call('UNLINK', KEYS[2 * k - 1])
-  if states[k] then
-    if shapes[k].isLog then
-      states[k] = openLog(KEYS[2 * k - 1])
-    else
-      for i = 1, #states[k] do states[k][i] = 0 end
-    end
-    exists[k], dirty[k], touched[k], made[k], expiries[k] = false, nil, nil, nil, nil
+  local entry = entries[k]
+  if entry then
+    -- The next operation reads it anew.
+    entry.isDirty, entry.isTouched = false, false
+    entries[k] = nil
   end
   serial = serial + 1
   forgetBlock(k)
@@ -509,63 +490,62 @@ end
 return operations
 end
 
+-- Charges a group of counters, all of registers, none of them blocked or used by another charge, in one go. With the
+-- first denial, or anything else that is unusual, nothing was written, and the group goes the long way: false. Most of
+-- what is asked for ends here.
+local group = {}
+
+local function chargeAtOnce(count)
+  local c, o = at + 2, w + 2
+  for j = 1, count do
+    local k, quota = input[c], quotas[input[c + 1]]
+    local algorithm = quota.algorithm
+    if isHot[k] or blocks[k] ~= 0 or algorithm.isLog then return false end
+    local entry = group[j]
+    if not entry then
+      entry = { 0, 0, 0, 0, key = 0, algorithm = 0, found = 0, exists = 0, expiry = 0, made = 0, isDirty = 0, isTouched = 0 }
+      group[j] = entry
+    end
+    if not read(entry, KEYS[2 * k - 1], algorithm) then return false end
+    local allowed, remaining, _, resetAfter, delay, chargedAt, mark = algorithm.step(entry, quota, now, input[c + 2])
+    if not allowed then return false end
+    charged(entry, quota, chargedAt)
+    out[o + 1], out[o + 2], out[o + 3], out[o + 4], out[o + 5], out[o + 6] =
+      1, remaining, resetAfter, delay, chargedAt, mark
+    c, o = c + 5, o + 6
+  end
+  for j = 1, count do
+    writeRegisters(group[j])
+    expire(group[j])
+  end
+  out[w + 1], out[w + 2] = ${RESULT.done}, serial
+  at, w = c, o
+  return true
+end
+
 local others
 while at <= #input do
   local operation = input[at]
-  if operation == ${OPERATION.decide} and input[at + 1] == 1 and blocks[input[at + 2]] == 0 then
-    at = at + 2
-    decideOne()
-  else
+  if operation ~= ${OPERATION.decide} or not chargeAtOnce(input[at + 1]) then
     others = others or otherOperations()
     others[operation]()
   end
 end
 
-local fields = {}
 for i = 1, #order do
-  local k = order[i]
-  local key, expiry = KEYS[2 * k - 1], expiries[k]
-  if dirty[k] then
-    local state, algorithm = states[k], shapes[k]
-    if algorithm.isLog then
-      state.expiry = expiry
-      state.since = made[k] or state.since
-      state:flush()
-    else
-      -- Only what has changed: making text of a number is the most expensive thing here.
-      local width, names, before, n = #state, algorithm.names, stored[k], 1
-      fields[1] = key
-      for r = 1, width do
-        local field = not made[k] and before[r]
-        if not field or tonumber(field) ~= state[r] then
-          fields[n + 1], fields[n + 2] = names[r], state[r]
-          n = n + 2
-        end
-      end
-      if held then
-        fields[n + 1], fields[n + 2] = names[width + 1], expiry
-        n = n + 2
-      end
-      if made[k] then
-        fields[n + 1], fields[n + 2] = 'since', made[k]
-        n = n + 2
-      end
-      if n > 1 then call('HSET', unpack(fields, 1, n)) end
-    end
-  elseif touched[k] then
-    if shapes[k].isLog then
-      call('LSET', key, 1, expiry)
-    elseif held then
-      call('HSET', key, 'expiry', expiry)
-    end
+  local entry = order[i]
+  local isLog = entry.algorithm.isLog
+  if entry.isDirty and isLog then
+    entry.since = entry.made or entry.since
+    entry:flush()
+  elseif entry.isDirty then
+    writeRegisters(entry)
+  elseif entry.isTouched and isLog then
+    call('LSET', entry.key, 1, text(entry.expiry))
+  elseif entry.isTouched and held then
+    call('HSET', entry.key, 'expiry', text(entry.expiry))
   end
-  if touched[k] then
-    if held then
-      call('PEXPIRE', key, max(1, expiry - now) + ${HELD_CLOCK_GRACE_MS})
-    else
-      call('PEXPIREAT', key, expiry)
-    end
-  end
+  if entry.isTouched then expire(entry) end
 end
 
 local reply = {}

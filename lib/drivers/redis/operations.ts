@@ -42,29 +42,45 @@ export interface DecidedGroup {
 }
 
 /** Reads the answer to one charge, or to a look. `serial` is that of a charge that was taken. */
-function readAnswer(reply: ReplyReader, { quota }: Counter, cost: number, serial?: number) {
-  const allowed = reply.next() === 1;
+function readAnswer(reply: ReplyReader, counter: Counter, now: number, cost: number, serial?: number) {
+  const isAllowed = reply.next() === 1;
+  return isAllowed ? readAllowed(reply, counter, cost, serial) : readDenied(reply, counter, now);
+}
+
+function readAllowed(reply: ReplyReader, { quota }: Counter, cost: number, serial: number | undefined) {
   const remaining = reply.next();
-  const retryAfterMs = reply.next();
   const resetAfterMs = reply.next();
   const delayMs = reply.next();
   const chargedAt = reply.next();
   const mark = reply.next();
-  const blockedMs = reply.next();
   const receipt: Receipt | undefined =
-    serial !== undefined && allowed
-      ? { cost, limit: quota.limit, windowMs: quota.windowMs, chargedAt, mark, serial }
-      : undefined;
+    serial === undefined
+      ? undefined
+      : { cost, limit: quota.limit, windowMs: quota.windowMs, chargedAt, mark, serial };
   const decision: Decision = {
-    allowed,
+    allowed: true,
     remaining,
-    retryAfterMs,
+    retryAfterMs: 0,
     resetAfterMs,
     delayMs,
     servedBy: 'redis',
     receipt,
   };
-  return { decision, blockedMs };
+  return { decision, denial: undefined };
+}
+
+function readDenied(reply: ReplyReader, counter: Counter, now: number) {
+  const decision: Decision = {
+    allowed: false,
+    remaining: reply.next(),
+    retryAfterMs: reply.next(),
+    resetAfterMs: reply.next(),
+    delayMs: 0,
+    servedBy: 'redis',
+    receipt: undefined,
+  };
+  const denial: DenialState = { now, blockedMs: reply.next(), registers: readState(reply, counter) };
+  return { decision, denial };
 }
 
 /** Reads the state that comes with a denial. */
@@ -110,9 +126,9 @@ export class DecideOperation implements Operation<DecidedGroup> {
     const decisions: Decision[] = [];
     const denials: (DenialState | undefined)[] = [];
     for (const charge of this.#charges) {
-      const { decision, blockedMs } = readAnswer(reply, charge, charge.cost, passed ? serial : undefined);
-      decisions.push(decision);
-      denials.push(decision.allowed ? undefined : { now, blockedMs, registers: readState(reply, charge) });
+      const answer = readAnswer(reply, charge, now, charge.cost, passed ? serial : undefined);
+      decisions.push(answer.decision);
+      denials.push(answer.denial);
     }
     return { passed, decisions, denials, sent, now };
   }
@@ -139,9 +155,9 @@ export class PeekOperation extends CounterOperation<Decision> {
     batch.putQuota(this.counter);
   }
 
-  read(reply: ReplyReader): Decision {
+  read(reply: ReplyReader, _sent: Sent, now: number): Decision {
     reply.result();
-    return readAnswer(reply, this.counter, 1).decision;
+    return readAnswer(reply, this.counter, now, 1).decision;
   }
 }
 
