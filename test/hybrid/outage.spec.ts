@@ -66,7 +66,10 @@ describe('an outage', () => {
     expect(during.every(({ servedBy }) => servedBy === 'fallback')).toBe(true);
     expect(allowed(during)).toBe(6);
     expect(changes).toMatchObject([{ driver: 'hybrid', previous: 'closed', current: 'open' }]);
-    expect(changes[0]!.reason).toContain('RL_REDIS_NOT_READY');
+    // What is met first is a race: that there is no connection, or what became of a command on its way.
+    expect(changes[0]!.reason).toMatch(
+      /RL_REDIS_NOT_READY|Connection is closed|Stream isn't writeable|ECONNRE/,
+    );
     expect(driver.status()).toMatchObject({ driver: 'hybrid', breaker: 'open', fleetSize: 1 });
     await server.restart();
   });
