@@ -1,9 +1,11 @@
-import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
+import { Catch, Inject, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { throwError } from 'rxjs';
+import { from, mergeMap, throwError, type Observable } from 'rxjs';
 import { PROBLEM_MEDIA_TYPE } from '../http/problem-details.js';
 import { retryAfterSeconds } from '../http/rate-limit-headers.js';
 import { RateLimitException } from './rate-limit-exceptions.js';
+import { TRANSPORTS } from './tokens.js';
+import type { TransportOf } from './transports.js';
 
 /**
  * Writes a denial as problem details, with the same bytes on every adapter. Filters of the application's own come
@@ -12,14 +14,17 @@ import { RateLimitException } from './rate-limit-exceptions.js';
 @Catch(RateLimitException)
 export class RateLimitFilter implements ExceptionFilter {
   readonly #adapterHost: HttpAdapterHost;
+  readonly #transportOf: TransportOf;
 
-  constructor(adapterHost: HttpAdapterHost) {
+  constructor(adapterHost: HttpAdapterHost, @Inject(TRANSPORTS) transportOf: TransportOf) {
     this.#adapterHost = adapterHost;
+    this.#transportOf = transportOf;
   }
 
   catch(exception: RateLimitException, host: ArgumentsHost): unknown {
     const type = host.getType<string>();
     if (type === 'graphql') throw exception;
+    if (type === 'rpc') return this.#answerMessage(exception, host);
     if (type !== 'http') return throwError(() => exception);
     const { httpAdapter } = this.#adapterHost;
     const response: unknown = host.switchToHttp().getResponse();
@@ -34,4 +39,17 @@ export class RateLimitFilter implements ExceptionFilter {
       exception.getStatus(),
     ) as unknown;
   }
+
+  /** What a limited method threw in a message's handler: the guard's own denials need no filter. */
+  #answerMessage(exception: RateLimitException, host: ArgumentsHost): Observable<never> {
+    const denial = this.#transportOf('rpc').denial?.(exception, host.getArgs()) ?? exception;
+    return from(Promise.resolve(denial)).pipe(
+      mergeMap((error) => throwError(() => (error as Partial<RpcError>).getError?.() ?? error)),
+    );
+  }
+}
+
+/** Nest's `RpcException`: what it was made with is what callers get. */
+interface RpcError {
+  getError(): object | string;
 }

@@ -10,6 +10,7 @@ import type { CallTransport } from './call-transport.js';
 import { HttpTransport } from './http/http-transport.js';
 import type { CompletedOptions } from './module-options.js';
 import { NonHttpTransport } from './non-http-transport.js';
+import { RpcTransport } from './rpc/rpc-transport.js';
 import { UpgradeRequests } from './ws/upgrade-requests.js';
 import { WsTransport } from './ws/ws-transport.js';
 
@@ -30,6 +31,7 @@ export function transportsOf(
   const writeHeaders = createHeaderWriter(options.headers);
   const known: Record<string, CallTransport> = {
     http: new HttpTransport({ sources, writeHeaders, clock, adapter }),
+    rpc: new RpcTransport({ sources, clock, report }),
     ws: new WsTransport({ sources, upgrades, clock }),
   };
   const other = new NonHttpTransport(clock, report);

@@ -1,0 +1,79 @@
+import type { ExecutionContext } from '@nestjs/common';
+import type { Clock } from '../../core/clock.js';
+import type { DiagnosticSink } from '../../core/diagnostics.js';
+import { holdUntil } from '../../core/hold-until.js';
+import { andThen, type MaybePromise } from '../../core/maybe-promise.js';
+import type { CallSources } from '../call-sources.js';
+import type { CallTransport } from '../call-transport.js';
+import { deniedMessage } from '../denied-message.js';
+import { holdWhileConnected } from '../hold-while-connected.js';
+import { lazyPeer } from '../peer.js';
+import type { RateLimitException } from '../rate-limit-exceptions.js';
+import { GrpcCall, grpcCallIn } from './grpc-call.js';
+import { grpcStatusOf } from './grpc-status.js';
+import { RpcCall } from './rpc-call.js';
+
+/** What messages need beside themselves. */
+export interface RpcTransportParts {
+  readonly sources: CallSources;
+  readonly clock: Clock;
+  readonly report: DiagnosticSink;
+}
+
+/** As much of `@nestjs/microservices` as matters here. */
+interface MicroservicesPeer {
+  readonly RpcException: new (error: object) => Error;
+}
+
+const microservices = lazyPeer<MicroservicesPeer>(() => import('@nestjs/microservices'));
+
+/** Microservices on any transporter. */
+export class RpcTransport implements CallTransport<RpcCall | GrpcCall> {
+  readonly #parts: RpcTransportParts;
+
+  constructor(parts: RpcTransportParts) {
+    this.#parts = parts;
+  }
+
+  callOf(context: ExecutionContext, methodName: string): RpcCall | GrpcCall {
+    const { sources, report } = this.#parts;
+    const call = grpcCallIn(context.getArgs());
+    if (call !== undefined) return new GrpcCall(context, methodName, call, sources);
+    return new RpcCall(context, methodName, sources, (kind) =>
+      report({
+        code: 'RL_NO_ADDRESS',
+        message: `messages with a ${kind} carry no address: policies by address count them all together`,
+      }),
+    );
+  }
+
+  tell(): void {}
+
+  async hold(call: RpcCall | GrpcCall, delayMs: number): Promise<void> {
+    const { clock } = this.#parts;
+    try {
+      if (call instanceof GrpcCall) {
+        const { request } = call;
+        await holdWhileConnected(clock, delayMs, request, 'cancelled', request.cancelled);
+      } else if (call.socket?.netSocket === undefined) {
+        await holdUntil(clock, clock.now() + delayMs);
+      } else {
+        const { netSocket } = call.socket;
+        await holdWhileConnected(clock, delayMs, netSocket, 'close', netSocket.destroyed);
+      }
+    } catch {
+      const { RpcException } = await microservices();
+      throw new RpcException({ code: 'CLIENT_CLOSED' });
+    }
+  }
+
+  denial(exception: RateLimitException, args: readonly unknown[]): MaybePromise<Error> {
+    const message = deniedMessage(exception);
+    const error = grpcCallIn(args) === undefined ? message : grpcStatusOf(message);
+    return andThen(error, (told) =>
+      andThen(microservices(), ({ RpcException }) =>
+        Object.assign(new RpcException(told), { cause: exception }),
+      ),
+    );
+  }
+}
