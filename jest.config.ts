@@ -56,7 +56,7 @@ const config: Config = {
       testMatch: ['<rootDir>/test/e2e/**/*.spec.ts'],
       moduleNameMapper: {
         ...sources,
-        '^(@nestjs/.*|@willsoto/nestjs-prometheus|ioredis|prom-client|reflect-metadata|rxjs)$': `${nest11}/$1`,
+        '^(@nestjs/.*|@willsoto/nestjs-prometheus|graphql|ioredis|prom-client|reflect-metadata|rxjs)$': `${nest11}/$1`,
         '^rxjs/(.*)$': `${nest11}/rxjs/$1`,
       },
     },

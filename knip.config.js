@@ -23,5 +23,8 @@ export default {
   ignoreDependencies: [
     // Loaded by jest to read jest.config.ts.
     'ts-node',
+    // Loaded by @nestjs/apollo.
+    '@apollo/server',
+    '@as-integrations/express5',
   ],
 };

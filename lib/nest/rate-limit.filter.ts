@@ -23,7 +23,10 @@ export class RateLimitFilter implements ExceptionFilter {
 
   catch(exception: RateLimitException, host: ArgumentsHost): unknown {
     const type = host.getType<string>();
-    if (type === 'graphql') throw exception;
+    if (type === 'graphql')
+      return this.#denial(exception, host).then((denial) => {
+        throw denial;
+      });
     if (type === 'rpc') return this.#answerMessage(exception, host);
     if (type !== 'http') return throwError(() => exception);
     const { httpAdapter } = this.#adapterHost;
@@ -40,10 +43,13 @@ export class RateLimitFilter implements ExceptionFilter {
     ) as unknown;
   }
 
-  /** What a limited method threw in a message's handler: the guard's own denials need no filter. */
+  /** What a limited method threw: the guard's own denials have their kind's form already. */
+  async #denial(exception: RateLimitException, host: ArgumentsHost): Promise<Error> {
+    return this.#transportOf(host.getType()).denial?.(exception, host.getArgs()) ?? exception;
+  }
+
   #answerMessage(exception: RateLimitException, host: ArgumentsHost): Observable<never> {
-    const denial = this.#transportOf('rpc').denial?.(exception, host.getArgs()) ?? exception;
-    return from(Promise.resolve(denial)).pipe(
+    return from(this.#denial(exception, host)).pipe(
       mergeMap((error) => throwError(() => (error as Partial<RpcError>).getError?.() ?? error)),
     );
   }

@@ -7,9 +7,10 @@ import { createClientAddress } from '../http/client-address.js';
 import { createHeaderWriter } from '../http/rate-limit-headers.js';
 import type { CallSources } from './call-sources.js';
 import type { CallTransport } from './call-transport.js';
+import { GraphqlTransport } from './graphql/graphql-transport.js';
 import { HttpTransport } from './http/http-transport.js';
 import type { CompletedOptions } from './module-options.js';
-import { NonHttpTransport } from './non-http-transport.js';
+import { UnknownTransport } from './unknown-transport.js';
 import { RpcTransport } from './rpc/rpc-transport.js';
 import { UpgradeRequests } from './ws/upgrade-requests.js';
 import { WsTransport } from './ws/ws-transport.js';
@@ -29,12 +30,14 @@ export function transportsOf(
   upgrades.watch(config);
   const adapter = (): HttpServer | undefined => adapterHost.httpAdapter;
   const writeHeaders = createHeaderWriter(options.headers);
+  const http = new HttpTransport({ sources, writeHeaders, clock, adapter });
   const known: Record<string, CallTransport> = {
-    http: new HttpTransport({ sources, writeHeaders, clock, adapter }),
+    http,
+    graphql: new GraphqlTransport({ sources, clock, http }),
     rpc: new RpcTransport({ sources, clock, report }),
     ws: new WsTransport({ sources, upgrades, clock }),
   };
-  const other = new NonHttpTransport(clock, report);
+  const other = new UnknownTransport(clock, report);
   return (type) => known[type] ?? other;
 }
 
@@ -50,7 +53,7 @@ function sourcesOf(
   });
   return {
     userOf,
-    clientAddress: ofAdapter ? trustedProxies : socketAddress,
+    trustAdapter: ofAdapter,
     socketAddress,
     normalize: (address) => normalizeAddress(address, ipv6Prefix),
   };

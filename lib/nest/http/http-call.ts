@@ -20,30 +20,34 @@ export interface HttpRequest {
 /** Express's response is Node's own; Fastify's reply holds it. */
 export type HttpResponse = ServerResponse | { readonly raw: ServerResponse };
 
-/** An HTTP call. What costs something is found out when it is first asked for. */
-export class HttpCall implements CallContext {
-  readonly transport = 'http';
+/** A call that an HTTP request brought. What costs something is found out when it is first asked for. */
+export abstract class RequestCall implements CallContext {
+  abstract readonly transport: 'http' | 'graphql';
+  abstract readonly route: string | undefined;
   readonly className: string;
   readonly methodName: string;
   readonly args: readonly unknown[];
-  readonly request: HttpRequest;
-  readonly response: HttpResponse;
   readonly #sources: CallSources;
 
-  constructor(context: ExecutionContext, methodName: string, sources: CallSources) {
+  constructor(
+    context: ExecutionContext,
+    methodName: string,
+    readonly request: HttpRequest | undefined,
+    readonly response: HttpResponse | undefined,
+    sources: CallSources,
+  ) {
     this.className = context.getClass().name;
     this.methodName = methodName;
     this.args = context.getArgs();
-    this.request = this.args[0] as HttpRequest;
-    this.response = this.args[1] as HttpResponse;
     this.#sources = sources;
   }
 
   get ip(): string | undefined {
-    const { clientAddress, normalize } = this.#sources;
     const { request } = this;
-    if (clientAddress === 'adapter') return request.ip === undefined ? undefined : normalize(request.ip);
-    return clientAddress((request.raw ?? request).socket?.remoteAddress, this.#header);
+    if (request === undefined) return undefined;
+    const { trustAdapter, socketAddress, normalize } = this.#sources;
+    if (trustAdapter && request.ip !== undefined) return normalize(request.ip);
+    return socketAddress((request.raw ?? request).socket?.remoteAddress, this.#header);
   }
 
   /** Asked anew each time: guards put the user on the request while the call is on its way. */
@@ -51,16 +55,27 @@ export class HttpCall implements CallContext {
     return this.#sources.userOf(this);
   }
 
-  get route(): string | undefined {
-    const template = this.request.routeOptions?.url ?? this.request.route?.path;
-    return typeof template === 'string' ? template : undefined;
-  }
-
   header(name: string): string | undefined {
     return this.#header(name);
   }
 
-  readonly #header = (name: string): string | undefined => headerOf(this.request.headers, name);
+  readonly #header = (name: string): string | undefined => headerOf(this.request?.headers, name);
+}
+
+/** A call of an HTTP handler. */
+export class HttpCall extends RequestCall {
+  readonly transport = 'http';
+  declare readonly request: HttpRequest;
+  declare readonly response: HttpResponse;
+
+  constructor(context: ExecutionContext, methodName: string, sources: CallSources) {
+    super(context, methodName, context.getArgByIndex(0), context.getArgByIndex(1), sources);
+  }
+
+  get route(): string | undefined {
+    const template = this.request.routeOptions?.url ?? this.request.route?.path;
+    return typeof template === 'string' ? template : undefined;
+  }
 }
 
 /** Node's response behind the framework's. */

@@ -1,4 +1,5 @@
 import { HttpException, type ExecutionContext, type HttpServer } from '@nestjs/common';
+import type { CallContext } from '../../core/call-context.js';
 import type { Clock } from '../../core/clock.js';
 import type { Verdict } from '../../core/verdict.js';
 import { retryAfterSeconds, type HeaderWriter } from '../../http/rate-limit-headers.js';
@@ -6,7 +7,7 @@ import type { CallSources } from '../call-sources.js';
 import type { CallTransport } from '../call-transport.js';
 import { holdWhileConnected } from '../hold-while-connected.js';
 import { windowMsOf } from '../verdicts.js';
-import { HttpCall, rawResponse } from './http-call.js';
+import { HttpCall, rawResponse, type HttpResponse } from './http-call.js';
 
 /** What HTTP calls need beside their requests. */
 export interface HttpTransportParts {
@@ -20,6 +21,11 @@ export interface HttpTransportParts {
 /** The status of a call whose client left before it was let go. Nobody sees it but logs. */
 const CLIENT_CLOSED_REQUEST = 499;
 
+/** A call that has a response. */
+export interface AnsweredCall extends CallContext {
+  readonly response: HttpResponse;
+}
+
 /** Express and Fastify. */
 export class HttpTransport implements CallTransport<HttpCall> {
   readonly #parts: HttpTransportParts;
@@ -32,7 +38,7 @@ export class HttpTransport implements CallTransport<HttpCall> {
     return new HttpCall(context, methodName, this.#parts.sources);
   }
 
-  tell({ response }: HttpCall, verdicts: readonly Verdict[]): void {
+  tell({ response }: AnsweredCall, verdicts: readonly Verdict[]): void {
     const adapter = this.#parts.adapter();
     if (adapter === undefined) return;
     const set = (name: string, value: string) => void adapter.setHeader?.(response, name, value);
@@ -43,7 +49,7 @@ export class HttpTransport implements CallTransport<HttpCall> {
     set('Cache-Control', 'no-store');
   }
 
-  async hold(call: HttpCall, delayMs: number): Promise<void> {
+  async hold(call: AnsweredCall, delayMs: number): Promise<void> {
     const response = rawResponse(call.response);
     try {
       await holdWhileConnected(this.#parts.clock, delayMs, response, 'close', response.destroyed);

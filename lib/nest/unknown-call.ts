@@ -1,23 +1,15 @@
 import type { ExecutionContext } from '@nestjs/common';
 import type { CallContext } from '../core/call-context.js';
 
-const TRANSPORTS: Record<string, CallContext['transport']> = {
-  http: 'http',
-  ws: 'websocket',
-  rpc: 'rpc',
-  graphql: 'graphql',
-};
-
-/** A call that is not HTTP: it has no address and no headers, so its subject is `global` unless a key function says. */
-export class NonHttpCall implements CallContext {
-  readonly transport: CallContext['transport'];
+/** A call of a kind that is not known: it has no address and no headers, so its subject is `global` unless a key function says. */
+export class UnknownCall implements CallContext {
+  readonly transport = 'method';
   readonly className: string;
   readonly methodName: string;
   readonly args: readonly unknown[];
   readonly request: unknown;
 
   constructor(context: ExecutionContext, methodName: string) {
-    this.transport = TRANSPORTS[context.getType<string>()] ?? 'method';
     this.className = context.getClass().name;
     this.methodName = methodName;
     this.args = context.getArgs();

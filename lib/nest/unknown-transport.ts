@@ -3,10 +3,10 @@ import type { Clock } from '../core/clock.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { holdUntil } from '../core/hold-until.js';
 import type { CallTransport } from './call-transport.js';
-import { NonHttpCall } from './non-http-call.js';
+import { UnknownCall } from './unknown-call.js';
 
-/** Messages of any kind: they carry no address and get no headers, and a caller that leaves is not noticed. */
-export class NonHttpTransport implements CallTransport<NonHttpCall> {
+/** Calls of any other kind: they carry no address and get no headers, and a caller that leaves is not noticed. */
+export class UnknownTransport implements CallTransport<UnknownCall> {
   readonly #clock: Clock;
   readonly #report: DiagnosticSink;
 
@@ -15,7 +15,7 @@ export class NonHttpTransport implements CallTransport<NonHttpCall> {
     this.#report = report;
   }
 
-  callOf(context: ExecutionContext, methodName: string): NonHttpCall {
+  callOf(context: ExecutionContext, methodName: string): UnknownCall {
     const type = context.getType<string>();
     this.#report({
       code: 'RL_NOT_AVAILABLE',
@@ -23,12 +23,12 @@ export class NonHttpTransport implements CallTransport<NonHttpCall> {
         `this version does not know who calls over '${type}': ` +
         'address and user policies count all such calls together',
     });
-    return new NonHttpCall(context, methodName);
+    return new UnknownCall(context, methodName);
   }
 
   tell(): void {}
 
-  hold(_call: NonHttpCall, delayMs: number): Promise<void> {
+  hold(_call: UnknownCall, delayMs: number): Promise<void> {
     return holdUntil(this.#clock, this.#clock.now() + delayMs);
   }
 }

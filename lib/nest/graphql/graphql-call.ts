@@ -1,0 +1,48 @@
+import type { ExecutionContext } from '@nestjs/common';
+import type { CallSources } from '../call-sources.js';
+import { RequestCall, type HttpRequest, type HttpResponse } from '../http/http-call.js';
+
+/** What servers give resolvers as context: Apollo `req`, which in Express has `res`; Mercurius `reply`. */
+interface GraphqlContext extends Subscribed {
+  readonly req?: HttpRequest & Subscribed & { readonly res?: HttpResponse };
+  readonly res?: HttpResponse;
+  readonly request?: HttpRequest & Subscribed;
+  readonly reply?: HttpResponse & { readonly request: HttpRequest & Subscribed };
+}
+
+/** What `graphql-ws` knows of a connection, which Nest passes on as the request. */
+interface Subscribed {
+  readonly extra?: { readonly request?: HttpRequest };
+}
+
+/** As much of GraphQL's `info` as matters here. */
+interface ResolveInfo {
+  readonly parentType: { readonly name: string };
+  readonly fieldName: string;
+}
+
+/** One field that is resolved. Address, headers and user are those of the request that asked for it. */
+export class GraphqlCall extends RequestCall {
+  readonly transport = 'graphql';
+
+  constructor(context: ExecutionContext, methodName: string, sources: CallSources) {
+    const graphqlContext = context.getArgByIndex<GraphqlContext | undefined>(2);
+    super(context, methodName, requestIn(graphqlContext), responseIn(graphqlContext), sources);
+  }
+
+  get route(): string {
+    const { parentType, fieldName } = this.args[3] as ResolveInfo;
+    return `${parentType.name}.${fieldName}`;
+  }
+}
+
+function requestIn(context: GraphqlContext | undefined): HttpRequest | undefined {
+  const given: Subscribed | undefined =
+    context?.req ?? context?.request ?? context?.reply?.request ?? context;
+  const request = given?.extra?.request ?? given;
+  return request !== undefined && 'headers' in request ? request : undefined;
+}
+
+function responseIn(context: GraphqlContext | undefined): HttpResponse | undefined {
+  return context?.res ?? context?.reply ?? context?.req?.res;
+}
