@@ -24,7 +24,6 @@ export default {
     // Loaded by jest to read jest.config.ts.
     'ts-node',
     // Loaded by @nestjs/apollo.
-    '@apollo/server',
     '@as-integrations/express5',
   ],
 };

@@ -36,11 +36,11 @@ export class GraphqlCall extends RequestCall {
   }
 }
 
+/** Never the context itself: applications may spread into it what clients have sent. */
 function requestIn(context: GraphqlContext | undefined): HttpRequest | undefined {
-  const given: Subscribed | undefined =
-    context?.req ?? context?.request ?? context?.reply?.request ?? context;
-  const request = given?.extra?.request ?? given;
-  return request !== undefined && 'headers' in request ? request : undefined;
+  const given = context?.req ?? context?.request ?? context?.reply?.request;
+  const request = (given ?? context)?.extra?.request ?? given;
+  return request?.headers === undefined ? undefined : request;
 }
 
 function responseIn(context: GraphqlContext | undefined): HttpResponse | undefined {
