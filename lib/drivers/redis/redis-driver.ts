@@ -198,7 +198,8 @@ export class RedisDriver implements Driver {
   }
 
   async #do<T>(operation: Operation<T>, counter: Counter): Promise<T> {
-    await this.#ready([counter]);
+    const starting = this.#ready([counter]);
+    if (starting !== undefined) await starting;
     return this.#submit(operation);
   }
 
@@ -230,6 +231,14 @@ export class RedisDriver implements Driver {
 /** Others need not hear of changes to what they don't remember. */
 function announces({ policy }: Counter): boolean {
   return DenyCache.suits(policy);
+}
+
+/** Whether a group charges one counter more than once. */
+function isRepeated({ policy, subject }: Charge, group: readonly Charge[]): boolean {
+  return (
+    group.length > 1 &&
+    group.filter((other) => other.policy.name === policy.name && other.subject === subject).length > 1
+  );
 }
 
 function spansSlots(group: readonly Charge[]): boolean {
