@@ -164,7 +164,8 @@ export class RedisDriver implements Driver {
   }
 
   async #decide(group: readonly Charge[]): Promise<readonly Decision[]> {
-    await this.#ready(group);
+    const starting = this.#ready(group);
+    if (starting !== undefined) await starting;
     if (group.length > 1 && this.#connection.isCluster && spansSlots(group)) {
       return decideInParts(group, ({ subject }) => slotOf(subject), {
         decide: (part) => this.#decideInSlot(part),
@@ -181,6 +182,8 @@ export class RedisDriver implements Driver {
     for (const [i, state] of decided.denials.entries()) {
       if (state === undefined) continue;
       const charge = charges[i]!;
+      // A log is not at hand to tell what its counter's other charges of the group had to do with it.
+      if (state.registers === undefined && isRepeated(charge, charges)) continue;
       this.#denials.remember(this.#keyOf(charge), charge, decided.decisions[i]!, state, decided.sent);
     }
     return decided;
