@@ -14,12 +14,14 @@ export function reportUnboundHandlers(
   plans: readonly HandlerPlan[],
   config: ApplicationConfig,
   report: DiagnosticSink,
+  reachesGateways: boolean,
 ): void {
   const limited = plans.filter(({ policies }) => policies.length > 0);
   const guardIsGlobal = config.getGlobalGuards().some((guard) => guard instanceof RateLimitGuard);
-  const unguarded = guardIsGlobal
-    ? []
-    : limited.filter((plan) => !isBound(plan, NEST_METADATA.guards, RateLimitGuard));
+  const getsGlobal = (plan: HandlerPlan) => reachesGateways || !isOfGateway(plan);
+  const unguarded = limited.filter(
+    (plan) => !(guardIsGlobal && getsGlobal(plan)) && !isBound(plan, NEST_METADATA.guards, RateLimitGuard),
+  );
   if (unguarded.length > 0) {
     report({
       code: 'RL_GUARD_NOT_BOUND',
@@ -27,7 +29,10 @@ export function reportUnboundHandlers(
     });
   }
   const unintercepted = limited.filter(
-    (plan) => plan.policies.some((planned) => needsInterceptor(planned)) && !isIntercepted(plan, config),
+    (plan) =>
+      plan.policies.some((planned) => needsInterceptor(planned)) &&
+      !(globallyIntercepted(config) && getsGlobal(plan)) &&
+      !isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor),
   );
   if (unintercepted.length === 0) return;
   report({
@@ -76,10 +81,16 @@ export function refuseWithoutInterceptor(
 
 /** Whether the interceptor runs for a handler: bound globally, to its class or to itself. */
 function isIntercepted(plan: HandlerPlan, config: ApplicationConfig): boolean {
-  return (
-    config.getGlobalInterceptors().some((i) => i instanceof RateLimitInterceptor) ||
-    isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor)
-  );
+  return globallyIntercepted(config) || isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor);
+}
+
+function globallyIntercepted(config: ApplicationConfig): boolean {
+  return config.getGlobalInterceptors().some((i) => i instanceof RateLimitInterceptor);
+}
+
+/** Whether a handler is for messages of sockets. */
+export function isOfGateway({ handler }: HandlerPlan): boolean {
+  return Reflect.hasMetadata(NEST_METADATA.event, handler);
 }
 
 function isBound({ handlerClass, handler }: HandlerPlan, key: string, wanted: unknown): boolean {

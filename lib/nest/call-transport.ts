@@ -1,6 +1,8 @@
 import type { ExecutionContext } from '@nestjs/common';
 import type { CallContext } from '../core/call-context.js';
+import type { MaybePromise } from '../core/maybe-promise.js';
 import type { Verdict } from '../core/verdict.js';
+import type { RateLimitException } from './rate-limit-exceptions.js';
 
 /** What decisions need of a kind of call. The enforcer knows one for each `context.getType()`. */
 export interface CallTransport<Call extends CallContext = CallContext> {
@@ -13,6 +15,8 @@ export interface CallTransport<Call extends CallContext = CallContext> {
    * @throws where the caller has left meanwhile
    */
   hold(call: Call, delayMs: number): Promise<void>;
+  /** The denial as this kind's callers and filters know it; without this it is the exception itself. */
+  denial?(exception: RateLimitException, args: readonly unknown[]): MaybePromise<Error>;
   /** Says when the call is over, with the status that was sent. Without this it is over when its handler is. */
   onEnd?(call: Call, ended: (statusCode: number | undefined) => void): void;
 }

@@ -5,21 +5,20 @@ import { enforcementSuspended } from '../core/enforcement.js';
 import type { LimiterEngine } from '../core/limiter-engine.js';
 import { andThen, mapAll, orElse, type MaybePromise } from '../core/maybe-promise.js';
 import type { Verdict } from '../core/verdict.js';
-import type { CallTransport } from './call-transport.js';
 import { chargeFor } from './charge-for.js';
 import { refundUncounted } from './counted-outcome.js';
 import { denialOf } from './denial.js';
 import { decidedAtInterceptor, type HandlerPlan, type PlannedPolicy } from './handler-plan.js';
 import type { HandlerPlans } from './handler-plans.js';
 import { invocationOf, startInvocation, type Invocation } from './invocation.js';
+import type { TransportOf } from './transports.js';
 import { hasCountIf, isEnforced } from './verdicts.js';
 
 /** What the enforcer is made of. */
 export interface EnforcerParts {
   readonly engine: LimiterEngine;
   readonly plans: HandlerPlans;
-  /** How calls of a context's type are told, held and ended. */
-  readonly transportOf: (type: string) => CallTransport;
+  readonly transportOf: TransportOf;
   readonly report: DiagnosticSink;
   readonly enabled: boolean;
   readonly skip: ((call: CallContext) => boolean | Promise<boolean>) | undefined;
@@ -124,12 +123,21 @@ export class Enforcer {
     let delayMs = 0;
     for (const verdict of verdicts) {
       if (!verdict.allowed) {
-        throw this.#parts.denied?.(call, invocation.verdicts) ?? denialOf(invocation.verdicts);
+        return andThen(this.#denialOf(invocation), (denial) => {
+          throw denial;
+        });
       }
       delayMs = Math.max(delayMs, verdict.delayMs);
     }
     if (verdicts.some(hasCountIf)) this.#awaitEnd(invocation);
     return delayMs > 0 ? transport.hold(call, delayMs).then(() => true) : true;
+  }
+
+  #denialOf({ call, transport, verdicts }: Invocation): MaybePromise<Error> {
+    const own = this.#parts.denied?.(call, verdicts);
+    if (own !== undefined) return own;
+    const exception = denialOf(verdicts);
+    return transport.denial?.(exception, call.args) ?? exception;
   }
 
   /** Has `countIf` asked when the call is over. */

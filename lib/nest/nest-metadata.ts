@@ -4,6 +4,8 @@
  */
 export const NEST_METADATA = {
   path: 'path',
+  event: 'websockets:message_mapping',
+  pattern: 'microservices:pattern',
   guards: '__guards__',
   interceptors: '__interceptors__',
   properties: 'self:properties_metadata',

@@ -1,27 +1,27 @@
-import { Logger, Scope, type HttpServer, type Provider } from '@nestjs/common';
-import { HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import { normalizeAddress } from '../core/address.js';
-import type { Clock } from '../core/clock.js';
+import { Logger, Scope, type Provider } from '@nestjs/common';
+import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
 import { onceEach, type DiagnosticSink } from '../core/diagnostics.js';
 import { LimiterEngine, type LimiterEngineParts } from '../core/limiter-engine.js';
 import { engineParts } from '../create-rate-limiter.js';
-import { createClientAddress } from '../http/client-address.js';
-import { createHeaderWriter } from '../http/rate-limit-headers.js';
-import type { CallTransport } from './call-transport.js';
 import { requestedLimiters } from './decorators/inject-limiter.decorator.js';
 import { Enforcer } from './enforcer.js';
 import { HandlerPlans } from './handler-plans.js';
-import type { CallSources } from './http/http-call.js';
-import { HttpTransport } from './http/http-transport.js';
 import { MethodExplorer } from './method-explorer.js';
 import { MethodLimits } from './method-limits.js';
 import { completeOptions, type CompletedOptions } from './module-options.js';
-import { NonHttpTransport } from './non-http-transport.js';
 import { RateLimitFilter } from './rate-limit.filter.js';
 import { RateLimitGuard } from './rate-limit.guard.js';
 import { RateLimitInterceptor } from './rate-limit.interceptor.js';
 import { RateLimiterService } from './rate-limiter.service.js';
-import { ENGINE_PARTS, limiterToken, METHOD_LIMITS, RATE_LIMIT_OPTIONS, REPORT } from './tokens.js';
+import {
+  ENGINE_PARTS,
+  limiterToken,
+  METHOD_LIMITS,
+  RATE_LIMIT_OPTIONS,
+  REPORT,
+  TRANSPORTS,
+} from './tokens.js';
+import { transportsOf, type TransportOf } from './transports.js';
 
 export const logger = new Logger('RateLimit');
 
@@ -52,20 +52,20 @@ export function providersOf(optionsToken: string | symbol): Provider[] {
     },
     { provide: METHOD_LIMITS, useFactory: () => new MethodLimits() },
     {
+      provide: TRANSPORTS,
+      inject: [RATE_LIMIT_OPTIONS, ENGINE_PARTS, REPORT, HttpAdapterHost, ApplicationConfig],
+      useFactory: transportsOf,
+    },
+    {
       provide: Enforcer,
-      inject: [LimiterEngine, HandlerPlans, ENGINE_PARTS, RATE_LIMIT_OPTIONS, REPORT, HttpAdapterHost],
+      inject: [LimiterEngine, HandlerPlans, TRANSPORTS, RATE_LIMIT_OPTIONS, REPORT],
       useFactory: (
         engine: LimiterEngine,
         plans: HandlerPlans,
-        { clock }: LimiterEngineParts,
-        options: CompletedOptions,
+        transportOf: TransportOf,
+        { enabled, skip, denied }: CompletedOptions,
         report: DiagnosticSink,
-        adapterHost: HttpAdapterHost,
-      ) => {
-        const { enabled, skip, denied } = options;
-        const transportOf = transportsOf(options, clock, report, () => adapterHost.httpAdapter);
-        return new Enforcer({ engine, plans, transportOf, report, enabled, skip, denied });
-      },
+      ) => new Enforcer({ engine, plans, transportOf, report, enabled, skip, denied }),
     },
     RateLimitGuard,
     RateLimitInterceptor,
@@ -109,31 +109,6 @@ async function partsOf(options: CompletedOptions, report: DiagnosticSink): Promi
   });
   await parts.driver.started;
   return parts;
-}
-
-function transportsOf(
-  options: CompletedOptions,
-  clock: Clock,
-  report: DiagnosticSink,
-  adapter: () => HttpServer | undefined,
-): (type: string) => CallTransport {
-  const sources = {
-    userOf: options.userOf,
-    clientAddress: clientAddressOf(options, report),
-    normalize: (address: string) => normalizeAddress(address, options.ipv6Prefix),
-  };
-  const writeHeaders = createHeaderWriter(options.headers);
-  const http = new HttpTransport({ sources, writeHeaders, clock, adapter });
-  const other = new NonHttpTransport(clock, report);
-  return (type) => (type === 'http' ? http : other);
-}
-
-function clientAddressOf(
-  { trustedProxies, ipv6Prefix }: CompletedOptions,
-  report: DiagnosticSink,
-): CallSources['clientAddress'] {
-  if (trustedProxies === 'adapter') return trustedProxies;
-  return createClientAddress({ ...(trustedProxies !== undefined && { trustedProxies }), ipv6Prefix, report });
 }
 
 /** Transient, so that a limiter which another application of the process asked for is not made here. */

@@ -12,7 +12,12 @@ import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { LimiterEngine, type LimiterEngineParts } from '../core/limiter-engine.js';
 import { reportAdapterTrust } from './adapter-trust.js';
-import { refuseWithoutInterceptor, reportStrayMethods, reportUnboundHandlers } from './binding-check.js';
+import {
+  isOfGateway,
+  refuseWithoutInterceptor,
+  reportStrayMethods,
+  reportUnboundHandlers,
+} from './binding-check.js';
 import { needsInterceptor } from './handler-plan.js';
 import { HandlerPlans } from './handler-plans.js';
 import { MethodExplorer } from './method-explorer.js';
@@ -23,6 +28,7 @@ import { rateLimitMetadata } from './rate-limit-metadata.js';
 import { RateLimitFilter } from './rate-limit.filter.js';
 import { RateLimitGuard } from './rate-limit.guard.js';
 import { RateLimitInterceptor } from './rate-limit.interceptor.js';
+import { gatewaysGetGlobalGuards } from './ws/websockets-peer.js';
 import { ENGINE_PARTS, METHOD_LIMITS, RATE_LIMIT_OPTIONS, REPORT } from './tokens.js';
 
 const { ConfigurableModuleClass, MODULE_OPTIONS_TOKEN, ASYNC_OPTIONS_TYPE } =
@@ -117,8 +123,10 @@ export class RateLimitModule
     this.#parts.observers.add(await Promise.all(observers.map((observer) => this.#instanceOf(observer))));
   }
 
-  onApplicationBootstrap(): void {
-    reportUnboundHandlers(this.#plans.all(), this.#config, this.#report);
+  async onApplicationBootstrap(): Promise<void> {
+    const plans = this.#plans.all();
+    const reachesGateways = !plans.some(isOfGateway) || (await gatewaysGetGlobalGuards());
+    reportUnboundHandlers(plans, this.#config, this.#report, reachesGateways);
     reportStrayMethods(this.#explorer.strayMethods(), this.#report);
     const { httpAdapter } = this.#moduleRef.get(HttpAdapterHost, { strict: false });
     if (this.#options.trustedProxies === 'adapter') reportAdapterTrust(httpAdapter, this.#report);

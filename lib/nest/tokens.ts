@@ -7,6 +7,9 @@ export const ENGINE_PARTS = Symbol('nestjs-distlimit engine parts');
 /** Where diagnostics go. */
 export const REPORT = Symbol('nestjs-distlimit report');
 
+/** How calls of each kind are told, held and ended. */
+export const TRANSPORTS = Symbol('nestjs-distlimit transports');
+
 /** Where a limited method's object keeps the handle to its application's limits. */
 export const METHOD_LIMITS = Symbol('nestjs-distlimit method limits');
 

@@ -1,7 +1,8 @@
 import type { ExecutionContext } from '@nestjs/common';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { CallContext } from '../../core/call-context.js';
-import type { ClientAddress } from '../../http/client-address.js';
+import type { CallSources } from '../call-sources.js';
+import { headerOf } from '../header-of.js';
 
 /** What Express's and Fastify's requests have in common, as far as it matters here. */
 export interface HttpRequest {
@@ -18,14 +19,6 @@ export interface HttpRequest {
 
 /** Express's response is Node's own; Fastify's reply holds it. */
 export type HttpResponse = ServerResponse | { readonly raw: ServerResponse };
-
-/** How a call's user and address are found. */
-export interface CallSources {
-  readonly userOf: (call: CallContext) => string | undefined;
-  /** `adapter`: what the framework made of the request. */
-  readonly clientAddress: ClientAddress | 'adapter';
-  readonly normalize: (address: string) => string | undefined;
-}
 
 /** An HTTP call. What costs something is found out when it is first asked for. */
 export class HttpCall implements CallContext {
@@ -67,10 +60,7 @@ export class HttpCall implements CallContext {
     return this.#header(name);
   }
 
-  readonly #header = (name: string): string | undefined => {
-    const value = this.request.headers[name.toLowerCase()];
-    return Array.isArray(value) ? value.join(', ') : value;
-  };
+  readonly #header = (name: string): string | undefined => headerOf(this.request.headers, name);
 }
 
 /** Node's response behind the framework's. */

@@ -1,11 +1,12 @@
 import { HttpException, type ExecutionContext, type HttpServer } from '@nestjs/common';
 import type { Clock } from '../../core/clock.js';
-import { holdUntil } from '../../core/hold-until.js';
 import type { Verdict } from '../../core/verdict.js';
 import { retryAfterSeconds, type HeaderWriter } from '../../http/rate-limit-headers.js';
+import type { CallSources } from '../call-sources.js';
 import type { CallTransport } from '../call-transport.js';
+import { holdWhileConnected } from '../hold-while-connected.js';
 import { windowMsOf } from '../verdicts.js';
-import { HttpCall, rawResponse, type CallSources } from './http-call.js';
+import { HttpCall, rawResponse } from './http-call.js';
 
 /** What HTTP calls need beside their requests. */
 export interface HttpTransportParts {
@@ -43,18 +44,11 @@ export class HttpTransport implements CallTransport<HttpCall> {
   }
 
   async hold(call: HttpCall, delayMs: number): Promise<void> {
-    const { clock } = this.#parts;
     const response = rawResponse(call.response);
-    const left = new AbortController();
-    const leave = () => left.abort();
-    response.once('close', leave);
     try {
-      if (response.destroyed) leave();
-      await holdUntil(clock, clock.now() + delayMs, left.signal);
+      await holdWhileConnected(this.#parts.clock, delayMs, response, 'close', response.destroyed);
     } catch {
       throw new HttpException('Client Closed Request', CLIENT_CLOSED_REQUEST);
-    } finally {
-      response.off('close', leave);
     }
   }
 
