@@ -2,7 +2,8 @@ import { readFileSync } from 'node:fs';
 import { jest } from '@jest/globals';
 import { HybridDriver, type BreakerChangeEvent, type HybridDriverOptions } from 'nestjs-distlimit';
 import { ManualClock } from 'nestjs-distlimit/testing';
-import { startRedis, until, type RedisServer } from '../support/redis-servers.js';
+import { clusterSlot } from '../../lib/drivers/redis/cluster-slot.js';
+import { startCluster, startRedis, until, type RedisServer } from '../support/redis-servers.js';
 import { chargeOf } from '../unit/drivers/support.js';
 
 jest.setTimeout(30_000);
@@ -96,6 +97,35 @@ describe('an outage', () => {
     expect((await other.driver.peek(charge)).remaining).toBe(4);
     expect((await other.driver.peek(bob)).remaining).toBe(7);
   });
+});
+
+it('does not tell others that it is back while one master of a cluster is away', async () => {
+  const cluster = await startCluster();
+  try {
+    const redis = { nodes: cluster.startupNodes };
+    const { driver, clock, prefix, states } = await open({ redis, coolOffMs: 5_000 });
+    const fleet = `${prefix}:v1:fleet:${prefix}`;
+    const holder = Math.floor(clusterSlot(fleet) / Math.ceil(16_384 / 3));
+    const instances = () =>
+      cluster.nodes[holder]!.client.call('ZRANGE', fleet, '0', '-1', 'WITHSCORES') as Promise<unknown[]>;
+    const before = await instances();
+    expect(before).not.toEqual([]);
+    await cluster.nodes[(holder + 1) % 3]!.kill();
+    let asked = 0;
+    await until(async () => {
+      await driver.decide([chargeOf(`subject ${asked++}`, hourly)]);
+      return states().includes('open');
+    });
+    const failedProbes = () => states().join().split('half-open,open').length - 1;
+    await until(() => {
+      if (states().at(-1) === 'open') clock.advance(6_000);
+      return failedProbes() >= 2;
+    });
+    expect(await instances()).toEqual(before);
+    await driver.close();
+  } finally {
+    await cluster.stop();
+  }
 });
 
 it('needs no more rights than the guides say', async () => {

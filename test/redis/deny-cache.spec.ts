@@ -90,6 +90,22 @@ it('remembers a denial of a log for the same cost', async () => {
   expect((await one(here, charge, 2)).servedBy).toBe('redis');
 });
 
+it('remembers nothing of a log that a group charges twice', async () => {
+  const charge = chargeOf('a', { limit: 2, window: 10_000, algorithm: 'sliding-window-log' });
+  await one(here, charge);
+  expect((await here.decide([charge, charge])).map(({ allowed }) => allowed)).toEqual([true, false]);
+  expect(await one(here, charge)).toMatchObject({ allowed: true, remaining: 0, servedBy: 'redis' });
+});
+
+it('says when the quota of a blocked subject is back without a charge that was not taken', async () => {
+  const charge = chargeOf('a', BUCKET);
+  await one(here, charge, 8);
+  await here.block(charge, 1_000);
+  const denied = await one(here, charge);
+  expect(denied).toMatchObject({ allowed: false, resetAfterMs: 8_000, servedBy: 'redis' });
+  expect(await one(here, charge)).toEqual({ ...denied, servedBy: 'deny-cache' });
+});
+
 it('remembers a block', async () => {
   const charge = chargeOf('a', { limit: 1, window: 1_000, algorithm: 'fixed-window', block: '1m' });
   await one(here, charge);

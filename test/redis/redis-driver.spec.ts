@@ -1,6 +1,7 @@
 import { limiterBuilder, RedisDriver, type Limiter } from 'nestjs-distlimit';
 import { Redis } from 'ioredis';
-import { chargeOf } from '../unit/drivers/support.js';
+import type { Algorithm } from '../../lib/core/algorithm.js';
+import { chargeOf, heldClock } from '../unit/drivers/support.js';
 import { startRedis, until, type RedisServer } from '../support/redis-servers.js';
 import { RateLimiter } from '../../lib/core/rate-limiter.js';
 import { engineOf } from '../support/engine.js';
@@ -210,6 +211,95 @@ describe('a key that holds something else', () => {
     await expect(driver.decide([good, bad])).rejects.toMatchObject({ code: 'RL_BROKEN_KEY' });
     expect((await driver.peek(good)).remaining).toBe(5);
   });
+});
+
+describe('a counter that others have filled', () => {
+  const counterOf = (algorithm: 'token-bucket' | 'sliding-window-log') =>
+    chargeOf('bad', { limit: 60, window: 100_000, algorithm });
+
+  /** What becomes of calls before and after it in the same command. */
+  async function around(driver: RedisDriver, work: () => Promise<unknown>) {
+    const good = chargeOf('good', { limit: 5 });
+    const settled = await Promise.allSettled([driver.decide([good]), work(), driver.decide([good])]);
+    const left = [settled[0], settled[2]].map((it) => it.status === 'fulfilled' && it.value);
+    expect(left).toMatchObject([[{ remaining: 4 }], [{ remaining: 3 }]]);
+    return settled[1];
+  }
+
+  it.each(['inf', '1e300', 'nan'])('with %s fails nobody else', async (used) => {
+    const driver = driverOf();
+    const key = `t${prefixes}:v1:{bad}:p:token-bucket`;
+    await server.client.hset(key, { used, at: Date.now(), window: 100_000 });
+    const bad = counterOf('token-bucket');
+    expect(await around(driver, () => driver.decide([bad]))).toMatchObject({ status: 'fulfilled' });
+    await driver.reset(bad);
+    expect((await driver.decide([bad]))[0]!.allowed).toBe(true);
+  });
+
+  const now = Date.now();
+  const entries = Array.from({ length: 50 }, (_, i) => [now - 90_000 + i, i === 40 ? 'much' : 1]).flat();
+  const LOGS: [string, (string | number)[]][] = [
+    ['an entry far back that is no number', [50, now + 90_000, 1, ...entries]],
+    ['half an entry', [1, now + 90_000, 1, now, 1, now]],
+    ['a total that its entries are not', [70, now + 90_000, 1, now, 1]],
+  ];
+
+  it.each(LOGS)('with %s fails its own calls only', async (_title, values) => {
+    const driver = driverOf();
+    await server.client.rpush(`t${prefixes}:v1:{bad}:p:sliding-window-log`, ...values);
+    const bad = { ...counterOf('sliding-window-log'), cost: 20 };
+    const other = chargeOf('other', { limit: 5 }, 'two');
+    const broken = { status: 'rejected', reason: { code: 'RL_BROKEN_KEY' } };
+    expect(await around(driver, () => driver.decide([other, bad, other]))).toMatchObject(broken);
+    expect((await driver.peek(other)).remaining).toBe(5);
+    await driver.reset(bad);
+    expect((await driver.decide([bad]))[0]!.allowed).toBe(true);
+  });
+
+  it('is told from a script of somebody that is wrong', async () => {
+    const { policy } = counterOf('sliding-window-log');
+    const lua = 'local function step() return nil + 1 end return step, step';
+    const arithmetic = { ...policy.arithmetic, name: 'wrong', lua };
+    const wrong = { ...policy, algorithm: 'wrong', arithmetic };
+    const driver = driverOf();
+    await expect(driver.decide([{ policy: wrong, quota: wrong, subject: 'a', cost: 1 }])).rejects.toThrow(
+      /arithmetic/,
+    );
+  });
+});
+
+it('keeps registers of any name, and times that are not whole', async () => {
+  const { policy } = chargeOf('a', { limit: 5, window: 60_000 });
+  const registers = ['since', 'expiry', '_since'];
+  const lua = `
+local function step(r, quota, now, cost)
+  local allowed = r[1] + cost <= quota.limit
+  if allowed then r[1], r[2], r[3] = r[1] + cost, r[2] + 0.5, r[3] + 2 end
+  return allowed, quota.limit - r[1], 0, r[2] + r[3], 0, now + 0.25, 0
+end
+return step, function() end`;
+  const arithmetic = { ...policy.arithmetic, name: 'own', shape: 'registers', registers, lua } as Algorithm;
+  const own = { ...policy, algorithm: 'own', arithmetic };
+  const charge = { policy: own, quota: own, subject: 'a', cost: 1 };
+  for (const options of [{}, { clock: heldClock() }]) {
+    const driver = driverOf(options);
+    await driver.decide([charge]);
+    expect((await driver.decide([charge]))[0]).toMatchObject({
+      allowed: true,
+      remaining: 3,
+      resetAfterMs: 5,
+    });
+  }
+});
+
+it('answers what was asked before it was closed', async () => {
+  const driver = driverOf();
+  await driver.started;
+  const charge = chargeOf('a');
+  const asked = [driver.decide([charge]), driver.peek(charge), driver.reset(charge)];
+  const closed = driver.close();
+  expect((await Promise.allSettled(asked)).map(({ status }) => status)).toEqual(asked.map(() => 'fulfilled'));
+  await closed;
 });
 
 describe('a client of the application', () => {

@@ -297,8 +297,9 @@ class ServerProcess implements RedisServer {
     this.#pid = Number(String(line));
     await until(async () => {
       if (shell.exitCode !== null) throw new ServerEnded(`the server on port ${this.port} ended by itself`);
-      const { client } = this;
-      return client.status === 'ready' && (await client.info('server')).includes(`process_id:${this.#pid}\r`);
+      // A connection to the server of before may not have been found closed yet.
+      const info = this.client.status === 'ready' ? await this.client.info('server').catch(() => '') : '';
+      return info.includes(`process_id:${this.#pid}\r`);
     });
   }
 

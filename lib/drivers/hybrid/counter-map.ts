@@ -6,12 +6,17 @@ const SWEPT_AT_ONCE = 10_000;
 /** Something for each of many counters, never for more than `maxEntries`: then those that came first make room. */
 export class CounterMap<T> {
   readonly #maxEntries: number;
+  readonly #onRemoved: ((value: T) => void) | undefined;
   readonly #policies = new Map<string, Map<string, T>>();
+  /** Goes on where it last removed one: from a new iterator on V8 passes all that was removed before. */
+  readonly #oldest = new WeakMap<Map<string, T>, Iterator<[string, T]>>();
   #size = 0;
   #sweeping: Iterator<readonly [Map<string, T>, string, T]> | undefined;
 
-  constructor(maxEntries: number) {
+  /** @param onRemoved told of what made room for others */
+  constructor(maxEntries: number, onRemoved?: (value: T) => void) {
     this.#maxEntries = maxEntries;
+    this.#onRemoved = onRemoved;
   }
 
   get size(): number {
@@ -71,7 +76,17 @@ export class CounterMap<T> {
   #makeRoom(growing: Map<string, T>): void {
     const crowded = growing.size > 0 ? growing : [...this.#policies.values()].find(({ size }) => size > 0);
     if (crowded === undefined) return;
-    crowded.delete(crowded.keys().next().value!);
+    const [subject, value] = this.#oldestOf(crowded);
+    crowded.delete(subject);
     this.#size--;
+    this.#onRemoved?.(value);
+  }
+
+  #oldestOf(subjects: Map<string, T>): [string, T] {
+    const next = this.#oldest.get(subjects)?.next();
+    if (next?.done === false) return next.value;
+    const entries = subjects.entries();
+    this.#oldest.set(subjects, entries);
+    return entries.next().value!;
   }
 }

@@ -28,7 +28,7 @@ export class OutageLedger {
   #admissions = 0;
 
   constructor(maxEntries: number) {
-    this.#accounts = new CounterMap(maxEntries);
+    this.#accounts = new CounterMap(maxEntries, (account) => this.#unpaid.delete(account));
   }
 
   get size(): number {
@@ -65,6 +65,9 @@ export class OutageLedger {
   }
 
   forget(counter: Counter): void {
+    const account = this.#accounts.get(counter);
+    if (account === undefined) return;
+    this.#unpaid.delete(account);
     this.#accounts.delete(counter);
   }
 

@@ -225,9 +225,10 @@ export class RedisWatch {
     }
   }
 
+  /** One after the other: an instance that can't reach every master is not back, and may not be counted as such. */
   async #askFleet(): Promise<Beat> {
-    const [beat] = await Promise.all([this.#fleet.beat(this.#lostAt), this.#dataSets.check()]);
-    return beat;
+    await this.#dataSets.check();
+    return this.#fleet.beat(this.#lostAt);
   }
 
   #returned({ place, back }: Beat): void {

@@ -54,7 +54,7 @@ export class GroupTrial {
     );
     if (passes) {
       this.#commitAll(trials, now);
-      return trials.map(({ decision }) => decision);
+      return trials.map((trial) => (isHeldByBlock(trial) ? this.#measured(trial, now) : trial.decision));
     }
     for (const trial of trials.toReversed()) this.#undo(trial, now);
     for (const trial of trials) this.#keepCorrection(trial, trials, now);
@@ -84,7 +84,8 @@ export class GroupTrial {
   /** Steps on a copy of the registers, or on the log itself, to be taken back by `#undo`. */
   #try(counter: Counter, cost: number, now: number, serial: number, trials: Trial[]): void {
     const { policy, quota, subject } = counter;
-    const { algorithm, counters } = this.#store.tablesOf(policy, serial);
+    // Where the group makes the tables, this charge is the first of their algorithm.
+    const { algorithm, counters } = this.#store.tablesOf(policy, serial - 1);
     const earlier = trials.findLast((t) => isSame(t.counter, counter));
     const offset = earlier?.offset ?? this.#reserve(counters.width);
     let log = earlier?.log;
@@ -170,9 +171,9 @@ export class GroupTrial {
     if (receipt !== undefined || !alone) return;
     const { counters } = this.#store.tablesOf(counter.policy, 0);
     const slot = this.#store.find(counters, counter.subject);
-    if (slot < 0) return;
-    this.#save(counters, slot, offset);
     const { shard } = counters;
+    if (slot < 0 || shard.columns.hasExpired(slot, now)) return;
+    this.#save(counters, slot, offset);
     if (shard.expiry(slot) < now + decision.resetAfterMs) shard.keepFor(slot, now, decision.resetAfterMs);
   }
 
@@ -221,6 +222,11 @@ export class GroupTrial {
     const resetAfterMs = Math.max(this.#outcome[RESET_AFTER]!, blockedMs);
     return { ...decision, remaining, resetAfterMs, receipt: undefined };
   }
+}
+
+/** Whether only a block keeps the charge out. */
+function isHeldByBlock({ decision, receipt }: Trial): boolean {
+  return !decision.allowed && receipt !== undefined;
 }
 
 function isSame(one: Counter, other: Counter): boolean {

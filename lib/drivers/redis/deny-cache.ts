@@ -94,7 +94,15 @@ export class DenyCache {
         ? agedDenial(decision, cost === entry.cost, elapsed)
         : this.#step(entry, state.registers, state.now + elapsed, quota, cost);
     if (outcome === undefined || (outcome.allowed && blockedMs <= 0)) return undefined;
-    return blockedMs > 0 ? blockedFor(outcome, blockedMs) : outcome;
+    if (blockedMs <= 0) return outcome;
+    // Only the block keeps it out: the quota is back as if nothing had been taken.
+    const untaken = outcome.allowed ? this.#measure(entry, elapsed) : outcome;
+    return untaken && blockedFor(untaken, blockedMs);
+  }
+
+  #measure(entry: Denied, elapsed: number): Decision | undefined {
+    const { state, quota } = entry;
+    return state.registers && this.#step(entry, state.registers, state.now + elapsed, quota, 0);
   }
 
   #step(

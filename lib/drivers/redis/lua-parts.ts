@@ -34,6 +34,7 @@ Log.__index = Log
 function Log.open(key)
   local length = try('LLEN', key)
   if type(length) == 'table' then return nil end
+  if length > 0 and (length < HEADER or (length - HEADER) % 2 ~= 0) then return nil end
   local log = setmetatable({
     key = key, exists = length > 0, stored = max(0, (length - HEADER) / 2), first = 0, size = 0, total = 0,
     times = {}, costs = {}, amended = {},
@@ -65,8 +66,8 @@ end
 function Log:fetch(entry)
   local from = entry - entry % CHUNK
   local at = HEADER + 2 * from
-  if not self:keep(from, call('LRANGE', self.key, at, at + 2 * CHUNK - 1), 0) then
-    error('the log has an entry that is no number')
+  if not self:keep(from, call('LRANGE', self.key, at, at + 2 * CHUNK - 1), 0) or self.times[entry] == nil then
+    error({ brokenLog = self })
   end
 end
 
@@ -179,11 +180,16 @@ end
 export function luaOf(algorithms: readonly Algorithm[]): string {
   const branches = algorithms.map((algorithm, i) => {
     const registers = algorithm.shape === 'registers' ? algorithm.registers : [];
-    const names = registers.map((name) => JSON.stringify(name)).join(', ');
+    const names = registers.map((name) => JSON.stringify(fieldOf(name))).join(', ');
     return `  ${i === 0 ? 'if' : 'elseif'} index == ${i + 1} then
     local step, refund = (function() ${algorithm.lua}
     end)()
     return { isLog = ${algorithm.shape === 'log'}, names = { ${names} }, step = step, refund = refund }`;
   });
   return `local function algorithmAt(index)\n${branches.join('\n')}\n  end\nend\n`;
+}
+
+/** The field of a register. `since` and `expiry` stand in the same hash, and are the driver's own. */
+function fieldOf(register: string): string {
+  return /^_*(?:since|expiry)$/.test(register) ? `_${register}` : register;
 }

@@ -1,5 +1,8 @@
 import { BATCH, HELD_CLOCK_GRACE_MS, NONE, OPERATION, RESULT } from './protocol.js';
 
+/** No key is kept longer, in milliseconds since the epoch: the largest whole number that is exact, less the grace. */
+const LATEST = Number.MAX_SAFE_INTEGER - HELD_CLOCK_GRACE_MS;
+
 /** Reads the batch's own numbers and the time; ends what comes too late. */
 export const LUA_PRELUDE = `
 local input = cmsgpack.unpack(ARGV[1])
@@ -117,11 +120,13 @@ local function writeRegisters(entry)
   if n > 1 then call('HSET', unpack(fields, 1, n)) end
 end
 
+-- Whole and within bounds, whatever a state that is none led to: an error here would be everybody's.
 local function expire(entry)
+  local expiry = ceil(min(${LATEST}, entry.expiry))
   if held then
-    call('PEXPIRE', entry.key, max(1, entry.expiry - now) + ${HELD_CLOCK_GRACE_MS})
+    call('PEXPIRE', entry.key, max(1, expiry - now) + ${HELD_CLOCK_GRACE_MS})
   else
-    call('PEXPIREAT', entry.key, text(entry.expiry))
+    call('PEXPIREAT', entry.key, text(max(1, expiry)))
   end
 end
 
@@ -156,7 +161,7 @@ local function load(k, quota)
       entry = openLog(key)
     end
     if not entry then return nil end
-    entry.algorithm = algorithm
+    entry.algorithm, entry.index = algorithm, k
   else
     entry = {}
     if not read(entry, key, algorithm) then return nil end
@@ -425,6 +430,7 @@ end
 local function refund(k, quota, announce, cost, receipt)
   local entry = entries[k] or load(k, quota)
   if not entry then return broken(k) end
+  save(k)
   local forgotten = receipt ~= nil and receipt.serial ~= ${NONE} and receipt.serial < since(entry)
   if entry.exists and not forgotten then
     quota.algorithm.refund(entry, quota, now, cost, receipt)
@@ -487,7 +493,38 @@ operations[${OPERATION.settle}] = function()
   settle(input[at + 1], quotas[input[at + 2]], input[at + 3], input[at + 4])
   at = at + 5
 end
-return operations
+
+-- How many numbers each takes; a decision takes more for each charge.
+local lengths = {
+  [${OPERATION.peek}] = 3, [${OPERATION.refund}] = 10, [${OPERATION.giveBack}] = 5, [${OPERATION.settle}] = 5,
+}
+
+-- Takes back what an operation did that met an entry which is none, deep in a log: the others go on.
+local function giveUp(log, from, written)
+  local operation = input[from]
+  w = written
+  if operation == ${OPERATION.decide} then
+    local count = input[from + 1]
+    at = from + 2 + 5 * count
+    for j = 0, count - 1 do
+      local k = input[from + 2 + 5 * j]
+      if uses[k] > 0 then restore(k) end
+    end
+  else
+    at = from + lengths[operation]
+    restore(input[from + 1])
+  end
+  broken(log.index)
+end
+
+return function(operation)
+  local from, written = at, w
+  local fine, problem = pcall(operations[operation])
+  if fine then return end
+  local log = type(problem) == 'table' and problem.brokenLog
+  if not log then error(problem, 0) end
+  giveUp(log, from, written)
+end
 end
 
 -- Charges a group of counters, all of registers, none of them blocked or used by another charge, in one go. With the
@@ -528,7 +565,7 @@ while at <= #input do
   local operation = input[at]
   if operation ~= ${OPERATION.decide} or not chargeAtOnce(input[at + 1]) then
     others = others or otherOperations()
-    others[operation]()
+    others(operation)
   end
 end
 

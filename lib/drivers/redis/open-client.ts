@@ -3,6 +3,8 @@ import type { RedisClient, RedisLibrary } from './redis-client.js';
 import type { ParsedSource } from '../../core/redis-source.js';
 
 const CONNECT_TIMEOUT_MS = 2_000;
+/** By ioredis' two seconds, one who closes a connection that is gone would keep the process for so long. */
+const DISCONNECT_TIMEOUT_MS = 100;
 const LONGEST_PAUSE_MS = 500;
 const TRY_AGAIN_MS = 10;
 
@@ -20,6 +22,7 @@ const OWN_OPTIONS = {
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
   connectTimeout: CONNECT_TIMEOUT_MS,
+  disconnectTimeout: DISCONNECT_TIMEOUT_MS,
   keyPrefix: '',
   readOnly: false,
   monitor: false,

@@ -164,7 +164,8 @@ export class RedisDriver implements Driver {
   }
 
   async #decide(group: readonly Charge[]): Promise<readonly Decision[]> {
-    await this.#ready(group);
+    const starting = this.#ready(group);
+    if (starting !== undefined) await starting;
     if (group.length > 1 && this.#connection.isCluster && spansSlots(group)) {
       return decideInParts(group, ({ subject }) => slotOf(subject), {
         decide: (part) => this.#decideInSlot(part),
@@ -181,6 +182,8 @@ export class RedisDriver implements Driver {
     for (const [i, state] of decided.denials.entries()) {
       if (state === undefined) continue;
       const charge = charges[i]!;
+      // A log is not at hand to tell what its counter's other charges of the group had to do with it.
+      if (state.registers === undefined && isRepeated(charge, charges)) continue;
       this.#denials.remember(this.#keyOf(charge), charge, decided.decisions[i]!, state, decided.sent);
     }
     return decided;
@@ -198,7 +201,8 @@ export class RedisDriver implements Driver {
   }
 
   async #do<T>(operation: Operation<T>, counter: Counter): Promise<T> {
-    await this.#ready([counter]);
+    const starting = this.#ready([counter]);
+    if (starting !== undefined) await starting;
     return this.#submit(operation);
   }
 
@@ -230,6 +234,14 @@ export class RedisDriver implements Driver {
 /** Others need not hear of changes to what they don't remember. */
 function announces({ policy }: Counter): boolean {
   return DenyCache.suits(policy);
+}
+
+/** Whether a group charges one counter more than once. */
+function isRepeated({ policy, subject }: Charge, group: readonly Charge[]): boolean {
+  return (
+    group.length > 1 &&
+    group.filter((other) => other.policy.name === policy.name && other.subject === subject).length > 1
+  );
 }
 
 function spansSlots(group: readonly Charge[]): boolean {

@@ -30,6 +30,13 @@ describe.each(ALGORITHMS)('refunds with %s', (algorithm) => {
     expect(driver.peek(charge).remaining).toBe(5);
   });
 
+  it('gives back the very first charge of a policy, though it was one of a group', () => {
+    const { driver } = driverOn();
+    const [first] = driver.decide([charge, chargeOf('a', { algorithm }, 'other')]);
+    driver.refund(charge, first!.receipt!);
+    expect(driver.peek(charge).remaining).toBe(5);
+  });
+
   it('gives back nothing that was charged before the algorithm was another one for a while', () => {
     const { driver } = driverOn();
     const other = chargeOf('a', {
@@ -53,6 +60,18 @@ describe('groups', () => {
     );
     driver.decide([a!, { ...b!, cost: 4 }, a!, { ...c!, cost: 7 }]);
     expect([a, b, c].map((counter) => driver.peek(counter!).remaining)).toEqual([8, 6, 3]);
+  });
+
+  it('brings nothing back that has expired, though the window is longer now', () => {
+    const { driver, clock } = driverOn();
+    const algorithm = 'sliding-window-log';
+    driver.decide([{ ...chargeOf('a', { algorithm, limit: 5, window: 10 }), cost: 5 }]);
+    clock.time += 50;
+    const longer = chargeOf('a', { algorithm, limit: 5, window: 60_000 });
+    driver.block(longer, 10);
+    driver.decide([{ ...longer, cost: 7 }, chargeOf('b', {}, 'other')]);
+    driver.unblock(longer);
+    expect(driver.decide([longer])[0]).toMatchObject({ allowed: true, remaining: 4 });
   });
 
   it('says when all that a group takes of one counter would fit', () => {
@@ -107,6 +126,8 @@ describe('blocks', () => {
     expect(driver.peek(charge)).toMatchObject({ remaining: 0, retryAfterMs: 5_000, resetAfterMs: 5_000 });
     expect(driver.decide([{ ...charge, cost: 5 }])[0]!.resetAfterMs).toBe(5_000);
     expect(driver.decide([charge, chargeOf('b')])[0]!.resetAfterMs).toBe(5_000);
+    const shadow = chargeOf('a', { limit: 5, window: 60_000, mode: 'shadow' });
+    expect(driver.decide([shadow, chargeOf('b')])[0]!.resetAfterMs).toBe(5_000);
   });
 });
 

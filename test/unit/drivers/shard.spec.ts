@@ -142,7 +142,8 @@ describe('Shard', () => {
       twin.put(`later:${i}`, i, 50);
       longest = Math.max(longest, twin.shard.columns.lastProbes);
     }
-    expect(longest).toBeLessThan(300);
+    // Runs of a few hundred come by chance in a table that is nearly full; one run of all that collide has 4,096.
+    expect(longest).toBeLessThan(COLLIDING.length / 4);
   });
 
   it('does not take chance for an attack', () => {
