@@ -40,6 +40,7 @@ export interface HybridDriverOptions extends HybridOptions {
 
 const DEFAULT_PREFIX = 'distlimit';
 const DEFAULT_MAX_KEYS = 1_000_000;
+
 /**
  * Counters in Redis as long as Redis answers, and else in this process: then each instance lets through its own fair
  * share, and Redis is told when it is back.

@@ -18,7 +18,10 @@ if notAfter ~= ${NONE} and serverTime > notAfter then
 end
 `;
 
-/** Runs a batch's operations: each key is read once, decided on in memory, and written once. */
+/**
+ * Runs a batch's operations. A charge that is admitted, of a key that nothing else in the batch uses, is read, decided and
+ * written at once. Any other key is kept in memory from its first use on, and written once, at the end.
+ */
 export const LUA_MAIN = `
 local out, w = { serverTime, ${BATCH.done} }, 2
 

@@ -37,12 +37,13 @@ const OWN_SERVER_OPTIONS = {
   retryStrategy: reconnectPauseMs,
 };
 
-/** For the connection that listens: it may wait as long as it takes, and listens again by itself. */
+/** For the connection that listens: it may wait as long as it takes. */
 const SUBSCRIBER_OPTIONS = {
   ...OWN_SERVER_OPTIONS,
   enableOfflineQueue: true,
   maxRetriesPerRequest: null,
-  autoResubscribe: true,
+  // Done by whoever listens: nobody handles it where ioredis' own attempt fails, which ends the process.
+  autoResubscribe: false,
 };
 
 function ownClusterOptions(given: { redisOptions?: object }) {
