@@ -152,7 +152,7 @@ async function compare(algorithm: Algorithm, seed: number): Promise<Compared> {
     expected.push(...subject.state);
     stepOf.push(expected.length);
   }
-  const source = LUA_SCOPE + LUA_LOG + luaOf([algorithm]) + RUN;
+  const source = 'local held = false\n' + LUA_SCOPE + LUA_LOG + luaOf([algorithm]) + RUN;
   const key = `lua-twins-${process.pid}:${algorithm.name}:${seed}`;
   const reply = await redis.client.callBuffer('EVAL', source, 1, key, input.take());
   const wanted = Buffer.from(new Float64Array(expected).buffer);

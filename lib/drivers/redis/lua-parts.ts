@@ -174,8 +174,8 @@ end
 `;
 
 /**
- * Each algorithm's functions are made when a batch first needs them, and not in every run of the script. Gives a list:
- * whether it is a log, the registers' names, step, refund.
+ * Each algorithm's functions are made when a batch first needs them, and not in every run of the script. Gives whether
+ * it is a log, the names of what is read, how many of them are registers, step and refund.
  */
 export function luaOf(algorithms: readonly Algorithm[]): string {
   const branches = algorithms.map((algorithm, i) => {
@@ -184,9 +184,19 @@ export function luaOf(algorithms: readonly Algorithm[]): string {
     return `  ${i === 0 ? 'if' : 'elseif'} index == ${i + 1} then
     local step, refund = (function() ${algorithm.lua}
     end)()
-    return { isLog = ${algorithm.shape === 'log'}, names = { ${names} }, step = step, refund = refund }`;
+    algorithm = { isLog = ${algorithm.shape === 'log'}, names = { ${names} }, step = step, refund = refund }`;
   });
-  return `local function algorithmAt(index)\n${branches.join('\n')}\n  end\nend\n`;
+  return `
+local function algorithmAt(index)
+  local algorithm
+${branches.join('\n')}
+  end
+  local names = algorithm.names
+  algorithm.width = #names
+  if held and not algorithm.isLog then names[#names + 1] = 'expiry' end
+  return algorithm
+end
+`;
 }
 
 /** The field of a register. `since` and `expiry` stand in the same hash, and are the driver's own. */

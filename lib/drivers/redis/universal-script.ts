@@ -3,6 +3,8 @@ import type { Algorithm } from '../../core/algorithm.js';
 import { RateLimitConfigError } from '../../core/errors.js';
 import { LUA_LOG, LUA_SCOPE, luaOf } from './lua-parts.js';
 import { LUA_MAIN, LUA_PRELUDE } from './lua-program.js';
+import { LUA_REGISTERS } from './lua-registers.js';
+import { LUA_SINGLE_CHARGE } from './lua-single-charge.js';
 
 /** A script as Redis knows it. */
 export interface Script {
@@ -49,6 +51,14 @@ export class UniversalScript {
 }
 
 function scriptOf(algorithms: readonly Algorithm[]): Script {
-  const source = [LUA_SCOPE, LUA_PRELUDE, LUA_LOG, luaOf(algorithms), LUA_MAIN].join('\n');
+  const source = [
+    LUA_SCOPE,
+    LUA_PRELUDE,
+    luaOf(algorithms),
+    LUA_REGISTERS,
+    LUA_SINGLE_CHARGE,
+    LUA_LOG,
+    LUA_MAIN,
+  ].join('\n');
   return { source, sha: createHash('sha1').update(source).digest('hex') };
 }
