@@ -19,7 +19,7 @@ const USED = 2;
  * Fixed window counter: `limit` per window, windows aligned to the epoch.
  * Per aligned window at most `limit` pass; in any span of one window at most `2 × limit`.
  *
- * The counter of the seed article on JCSprout: a denied call does not count. When the window's length
+ * The counter that JCSprout describes: a denied call does not count. When the window's length
  * changes, what the running window has used is carried into the new one.
  */
 export const fixedWindow: RegisterAlgorithm = {
