@@ -39,6 +39,8 @@ const config: Config = {
         ...shared.testPathIgnorePatterns,
         '<rootDir>/test/faults/',
         '<rootDir>/test/containers/',
+        // The throttler is CJS, and gets a Nest of its own here: test/throttler-process.spec.ts has Node run the two.
+        '<rootDir>/test/e2e/throttler.spec.ts',
       ],
       moduleNameMapper: sources,
       // Both are for CJS packages that require Nest 12; the files say more.

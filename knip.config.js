@@ -9,7 +9,7 @@ export default {
     'sample/*/src/main.ts',
     'test/**/*.spec.ts',
     // Forked by tests.
-    'test/support/{consumer,traffic}.mjs',
+    'test/support/{consumer,throttled-app,traffic}.mjs',
     // Named in jest.config.ts.
     'test/support/nest-{preload,transform}.mjs',
   ],

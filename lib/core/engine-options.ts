@@ -3,7 +3,8 @@ import type { Clock } from './clock.js';
 import type { Driver } from './driver.js';
 import type { RateLimitObserver } from './observer.js';
 import type { RedisSource } from './redis-source.js';
-import { nameRule, oneOf, rule, validate, wholeNumber } from './validation.js';
+import { redacted } from './errors.js';
+import { boolean, nameRule, objectLike, oneOf, rule, validate, wholeNumber } from './validation.js';
 
 /** Bounds of the memory driver. */
 export interface MemoryOptions {
@@ -131,6 +132,36 @@ function isDriver(value: unknown): value is Driver {
 
 function hasMethods(value: object, names: readonly string[]): boolean {
   return names.every((name) => typeof (value as Record<string, unknown>)[name] === 'function');
+}
+
+/** The rules of the engine's options, beside which others may stand. {@link completeEngine} does the rest. */
+export const engineRules = {
+  redis: v.optional(
+    rule('RL_INVALID_OPTION', 'the address of a Redis', (value) => value as RedisSource | undefined),
+  ),
+  driver: v.optional(driverRule),
+  memory: v.optional(objectLike<MemoryOptions>('an object')),
+  hybrid: v.optional(objectLike<HybridOptions>('an object')),
+  prefix: v.optional(prefixRule),
+  hashKeys: v.optional(
+    rule(
+      'RL_INVALID_OPTION',
+      'a secret of at least 16 characters',
+      (value) => (typeof value === 'string' && value.length >= 16 ? value : undefined),
+      redacted,
+    ),
+  ),
+  enabled: v.optional(boolean(), true),
+  clock: v.optional(clockRule),
+};
+
+/**
+ * Completes what {@link engineRules} let pass.
+ * @throws RateLimitConfigError for the first thing that is wrong
+ */
+export function completeEngine(options: { memory?: MemoryOptions; hybrid?: HybridOptions }): void {
+  if (options.memory !== undefined) options.memory = completeMemory(options.memory);
+  if (options.hybrid !== undefined) options.hybrid = completeHybrid(options.hybrid);
 }
 
 /** @throws RateLimitConfigError for the first thing that is wrong */

@@ -81,6 +81,15 @@ export class LimiterEngine {
     return this.#parts.registry.all();
   }
 
+  /**
+   * A policy that nobody can ask for by name: for whoever keeps policies of his own. Those of one name and algorithm share
+   * their counters.
+   * @throws RateLimitConfigError where the options are wrong
+   */
+  draft(name: string, options: PolicyOptions, path: string): PolicySlot {
+    return this.#parts.registry.draft(name, options, path);
+  }
+
   /** Decides charges together; synchronous where the driver and the resolver are. */
   decide(requests: readonly ChargeRequest[], call?: CallContext): MaybePromise<readonly Verdict[]> {
     this.#requireOpen();

@@ -16,6 +16,11 @@ export class RateLimiter {
     this.#engine = engine;
   }
 
+  /** @internal What decides for a limiter: for the other entry points of this package. */
+  static engineOf(limiter: RateLimiter): LimiterEngine {
+    return limiter.#engine;
+  }
+
   /**
    * Charges one policy. A denial is a verdict; a failure is an exception.
    * @throws RateLimitConfigError for an unknown policy or a cost that is not a whole number ≥ 1

@@ -55,6 +55,19 @@ export function callable<T>() {
   );
 }
 
+export function boolean() {
+  return rule('RL_INVALID_OPTION', 'true or false', (value) =>
+    typeof value === 'boolean' ? value : undefined,
+  );
+}
+
+/** An object or a function (a class); what it is made of is for others to say. */
+export function objectLike<T>(expected: string) {
+  return rule('RL_INVALID_OPTION', expected, (value) =>
+    (typeof value === 'object' && value !== null) || typeof value === 'function' ? (value as T) : undefined,
+  );
+}
+
 /** One of a few names. */
 export function oneOf<const T extends readonly string[]>(names: T) {
   return rule('RL_INVALID_OPTION', names.map((name) => `'${name}'`).join(' | '), (value) =>

@@ -3,11 +3,8 @@ import * as v from 'valibot';
 import type { CallContext } from '../core/call-context.js';
 import type { Clock } from '../core/clock.js';
 import {
-  clockRule,
-  completeHybrid,
-  completeMemory,
-  driverRule,
-  prefixRule,
+  completeEngine,
+  engineRules,
   type EngineOptions,
   type HybridOptions,
   type MemoryOptions,
@@ -17,7 +14,7 @@ import type { RateLimitObserver } from '../core/observer.js';
 import type { RedisSource } from '../core/redis-source.js';
 import type { PolicyOptions } from '../core/policy.js';
 import type { PolicyResolver } from '../core/policy-resolver.js';
-import { callable, parseWhole, rule, validate } from '../core/validation.js';
+import { boolean, callable, objectLike, parseWhole, rule, validate } from '../core/validation.js';
 import type { Verdict } from '../core/verdict.js';
 import type { HeaderFormat } from '../http/rate-limit-headers.js';
 import { parseTrustedProxies, type TrustedProxies } from '../http/trusted-proxies.js';
@@ -66,11 +63,6 @@ export interface RateLimitModuleOptions {
   clock?: Clock;
 }
 
-const object = <T>(expected: string) =>
-  rule('RL_INVALID_OPTION', expected, (value) =>
-    (typeof value === 'object' && value !== null) || typeof value === 'function' ? (value as T) : undefined,
-  );
-
 const names = rule('RL_INVALID_OPTION', 'the name of a policy, or an array of names', (value) => {
   const list: unknown[] = Array.isArray(value) ? value : [value];
   return list.every((name) => typeof name === 'string') ? list : undefined;
@@ -100,13 +92,7 @@ const LATER: Record<string, string> = {
 };
 
 const optionsSchema = v.strictObject({
-  redis: v.optional(
-    rule('RL_INVALID_OPTION', 'the address of a Redis', (value) => value as RedisSource | undefined),
-  ),
-  driver: v.optional(driverRule),
-  memory: v.optional(object<MemoryOptions>('an object')),
-  hybrid: v.optional(object<HybridOptions>('an object')),
-  prefix: v.optional(prefixRule),
+  ...engineRules,
   policies: v.optional(
     rule('RL_INVALID_OPTION', 'an object of policies by name', (value) =>
       typeof value === 'object' && value !== null && !Array.isArray(value)
@@ -115,7 +101,9 @@ const optionsSchema = v.strictObject({
     ),
   ),
   global: v.optional(names, []),
-  resolver: v.optional(object<PolicyResolver | Type<PolicyResolver>>('a PolicyResolver, or a class of one')),
+  resolver: v.optional(
+    objectLike<PolicyResolver | Type<PolicyResolver>>('a PolicyResolver, or a class of one'),
+  ),
   userOf: v.optional(callable<NonNullable<RateLimitModuleOptions['userOf']>>(), () => userOfRequest),
   trustedProxies: v.optional(trustedProxies),
   ipv6Prefix: v.optional(
@@ -126,30 +114,16 @@ const optionsSchema = v.strictObject({
     64,
   ),
   headers: v.optional(headerFormats, () => ['ietf'] as HeaderFormat[]),
-  hashKeys: v.optional(
-    rule(
-      'RL_INVALID_OPTION',
-      'a secret of at least 16 characters',
-      (value) => (typeof value === 'string' && value.length >= 16 ? value : undefined),
-      redacted,
-    ),
-  ),
   observers: v.optional(
-    v.array(object<RateLimitObserver | Type<RateLimitObserver>>('a RateLimitObserver, or a class of one')),
+    v.array(
+      objectLike<RateLimitObserver | Type<RateLimitObserver>>('a RateLimitObserver, or a class of one'),
+    ),
     () => [],
   ),
   skip: v.optional(callable<NonNullable<RateLimitModuleOptions['skip']>>()),
   denied: v.optional(callable<NonNullable<RateLimitModuleOptions['denied']>>()),
   registerGuard: v.optional(boolean(), true),
-  enabled: v.optional(boolean(), true),
-  clock: v.optional(clockRule),
 });
-
-function boolean() {
-  return rule('RL_INVALID_OPTION', 'true or false', (value) =>
-    typeof value === 'boolean' ? value : undefined,
-  );
-}
 
 /** The module's options, checked and completed: what is injected. Policies are completed by the registry. */
 export type CompletedOptions = v.InferOutput<typeof optionsSchema>;
@@ -166,7 +140,6 @@ export function completeOptions(given: RateLimitModuleOptions): CompletedOptions
   if (options.trustedProxies !== undefined && options.trustedProxies !== 'adapter') {
     parseTrustedProxies(options.trustedProxies);
   }
-  if (options.memory !== undefined) options.memory = completeMemory(options.memory);
-  if (options.hybrid !== undefined) options.hybrid = completeHybrid(options.hybrid);
+  completeEngine(options);
   return options;
 }

@@ -378,7 +378,7 @@ describe.each(ADAPTERS)('the guard on %s', (adapter) => {
         policy: 'api',
         cost: ({ request }) => Number(request.headers['x-cost'] ?? 1),
         key: 'header:X-Tenant',
-        skip: async ({ request }) => request.headers['x-health'] === 'yes',
+        skip: async ({ header }) => header('X-Health') === 'yes',
       })
       list() {
         return [];

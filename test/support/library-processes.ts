@@ -14,13 +14,16 @@ export interface LibraryProcesses {
   stop(): void;
 }
 
-/** @param script a module in this folder, which gets the address of the builder's module as its argument */
-export function libraryProcesses(script: string): LibraryProcesses {
+/**
+ * @param script a module in this folder, which gets the address of the library's module as its argument
+ * @param entry that module, within `lib`
+ */
+export function libraryProcesses(script: string, entry = 'limiter-builder'): LibraryProcesses {
   mkdirSync(workplace, { recursive: true });
   const directory = mkdtempSync(join(workplace, 'run-'));
   const children: ChildProcess[] = [];
-  transpile('lib/limiter-builder.ts', directory);
-  const library = pathToFileURL(join(directory, 'lib/limiter-builder.js')).href;
+  transpile(`lib/${entry}.ts`, directory);
+  const library = pathToFileURL(join(directory, `lib/${entry}.js`)).href;
   return {
     start() {
       const child = fork(join(root, 'test/support', script), [library], { execArgv: [] });

@@ -47,7 +47,7 @@ export abstract class RequestCall implements CallContext {
     if (request === undefined) return undefined;
     const { trustAdapter, socketAddress, normalize } = this.#sources;
     if (trustAdapter && request.ip !== undefined) return normalize(request.ip);
-    return socketAddress((request.raw ?? request).socket?.remoteAddress, this.#header);
+    return socketAddress((request.raw ?? request).socket?.remoteAddress, this.header);
   }
 
   /** Asked anew each time: guards put the user on the request while the call is on its way. */
@@ -55,11 +55,8 @@ export abstract class RequestCall implements CallContext {
     return this.#sources.userOf(this);
   }
 
-  header(name: string): string | undefined {
-    return this.#header(name);
-  }
-
-  readonly #header = (name: string): string | undefined => headerOf(this.request?.headers, name);
+  /** Bound to this call: key functions take their argument apart. */
+  readonly header = (name: string): string | undefined => headerOf(this.request?.headers, name);
 }
 
 /** A call of an HTTP handler. */

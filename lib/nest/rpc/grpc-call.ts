@@ -37,7 +37,7 @@ export class GrpcCall implements CallContext {
   }
 
   get ip(): string | undefined {
-    return this.#sources.socketAddress(peerAddress(this.request.getPeer()), this.#header);
+    return this.#sources.socketAddress(peerAddress(this.request.getPeer()), this.header);
   }
 
   get user(): string | undefined {
@@ -48,11 +48,8 @@ export class GrpcCall implements CallContext {
     return this.request.getPath();
   }
 
-  header(name: string): string | undefined {
-    return this.#header(name);
-  }
-
-  readonly #header = (name: string): string | undefined => {
+  /** Bound to this call: key functions take their argument apart. */
+  readonly header = (name: string): string | undefined => {
     const values = this.request.metadata.get(name).filter((value) => typeof value === 'string');
     return values.length === 0 ? undefined : values.join(', ');
   };

@@ -47,16 +47,13 @@ export class WsCall implements CallContext {
   }
 
   get ip(): string | undefined {
-    return this.#sources.socketAddress(this.upgrade?.socket.remoteAddress, this.#header);
+    return this.#sources.socketAddress(this.upgrade?.socket.remoteAddress, this.header);
   }
 
   get user(): string | undefined {
     return this.#sources.userOf(this);
   }
 
-  header(name: string): string | undefined {
-    return this.#header(name);
-  }
-
-  readonly #header = (name: string): string | undefined => headerOf(this.upgrade?.headers, name);
+  /** Bound to this call: key functions take their argument apart. */
+  readonly header = (name: string): string | undefined => headerOf(this.upgrade?.headers, name);
 }

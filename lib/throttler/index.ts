@@ -1,0 +1,5 @@
+export {
+  DistlimitThrottlerStorage,
+  type ThrottlerPolicyOptions,
+  type ThrottlerStorageOptions,
+} from './distlimit-throttler-storage.js';
