@@ -112,17 +112,11 @@ export class LimiterTally {
     const status = this.#limiter?.status();
     if (status === undefined) return [];
     const { breaker, fleetSize, keys, evictions } = status;
-    switch (name) {
-      case 'breaker_state':
-        if (breaker === null) return [];
-        return BREAKER_STATES.map((state) => sample(state === breaker ? 1 : 0, { state }));
-      case 'fleet_size':
-        return fleetSize === null ? [] : [sample(fleetSize)];
-      case 'keys_held':
-        return [sample(keys)];
-      case 'evictions_total':
-        return [sample(evictions)];
-    }
+    if (name === 'keys_held') return [sample(keys)];
+    if (name === 'evictions_total') return [sample(evictions)];
+    if (name === 'fleet_size') return fleetSize === null ? [] : [sample(fleetSize)];
+    if (breaker === null) return [];
+    return BREAKER_STATES.map((state) => sample(state === breaker ? 1 : 0, { state }));
   }
 
   #decisions(): Sample[] {

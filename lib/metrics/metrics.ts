@@ -81,11 +81,8 @@ export function labelsOf(name: MetricName, withRoutes: boolean): readonly string
 }
 
 /** Upper bounds of the histogram, in seconds: from 1 µs, a decision in memory, to 100 ms, the wait for Redis. */
-export const DURATION_BUCKETS: readonly number[] = [
-  ...[1e-6, 2.5e-6, 5e-6],
-  ...[1e-5, 2.5e-5, 5e-5],
-  ...[1e-4, 2.5e-4, 5e-4],
-  ...[1e-3, 2.5e-3, 5e-3],
-  ...[1e-2, 2.5e-2, 5e-2],
-  1e-1,
-];
+export const DURATION_BUCKETS: readonly number[] = [1e-6, 1e-5, 1e-4, 1e-3, 1e-2]
+  .flatMap((decade) => [decade, 2.5 * decade, 5 * decade])
+  .concat(1e-1)
+  // As people write them: 2.5 * 1e-5 is not 2.5e-5.
+  .map((bound) => Number(bound.toPrecision(2)));

@@ -9,10 +9,11 @@ import type {
   RateLimitObserver,
   ReconcileEvent,
 } from '../core/observer.js';
+import { DurationTally } from '../metrics/duration-tally.js';
 import { LimiterTally, type Sample } from '../metrics/limiter-tally.js';
 import { METRIC_NAMES, METRICS, type MetricName } from '../metrics/metrics.js';
 import { SERVED_BY } from '../metrics/policy-tally.js';
-import { addSource, getOrCreate, requireFamily } from './metric-family.js';
+import { addObservations, addSource, getOrCreate, requireFamily } from './metric-family.js';
 import { completePrometheusOptions, type PrometheusObserverOptions } from './prometheus-options.js';
 
 /** The options, and the metrics where `@willsoto/nestjs-prometheus` has made them. */
@@ -42,22 +43,18 @@ export class PrometheusObserver implements RateLimitObserver {
     const options = completePrometheusOptions(made.options);
     const metricOf = (name: MetricName) =>
       made.metrics?.get(name) ?? getOrCreate(name, options, options.registry ?? register);
-    const durations = metricOf('evaluation_duration_seconds') as Histogram;
-    requireFamily(durations, 'evaluation_duration_seconds', options.routeLabel);
-    const observeDuration = SERVED_BY.map((servedBy) => durations.labels(servedBy));
+    const durations = SERVED_BY.map(() => new DurationTally(options.buckets));
     this.#tally = new LimiterTally({
       withRoutes: options.routeLabel,
-      onDuration: (seconds, servedBy) => observeDuration[servedBy]!.observe(seconds),
+      onDuration: (seconds, servedBy) => durations[servedBy]!.add(seconds),
     });
     for (const name of METRIC_NAMES) {
-      if (name === 'evaluation_duration_seconds') continue;
       const metric = metricOf(name);
-      requireFamily(metric, name, options.routeLabel);
-      const read = () => this.#tally.read(name);
+      requireFamily(metric, name, options);
       const flush =
-        METRICS[name].kind === 'gauge'
-          ? setGauge(metric as Gauge, read)
-          : raiseCounter(metric as Counter, read);
+        name === 'evaluation_duration_seconds'
+          ? filling(metric, durations)
+          : (METRICS[name].kind === 'gauge' ? setting : raising)(metric, () => this.#tally.read(name));
       this.#flushes.push(flush);
       this.#removers.push(addSource(metric, flush));
     }
@@ -95,7 +92,8 @@ export class PrometheusObserver implements RateLimitObserver {
 }
 
 /** Adds what has come since it was last called: other limiters may count in the same metric. */
-function raiseCounter(counter: Counter, read: () => readonly Sample[]): () => void {
+function raising(metric: Metric, read: () => readonly Sample[]): () => void {
+  const counter = metric as Pick<Counter, 'inc'>;
   const raised = new Map<string, number>();
   return () => {
     for (const { labels, value } of read()) {
@@ -108,8 +106,17 @@ function raiseCounter(counter: Counter, read: () => readonly Sample[]): () => vo
   };
 }
 
-function setGauge(gauge: Gauge, read: () => readonly Sample[]): () => void {
+function setting(metric: Metric, read: () => readonly Sample[]): () => void {
+  const gauge = metric as Pick<Gauge, 'set'>;
   return () => {
     for (const { labels, value } of read()) gauge.set(labels, value);
+  };
+}
+
+function filling(metric: Metric, tallies: readonly DurationTally[]): () => void {
+  const histogram = metric as Pick<Histogram, 'zero'>;
+  return () => {
+    for (const [i, tally] of tallies.entries())
+      addObservations(histogram, { served_by: SERVED_BY[i]! }, tally.bounds, tally.take());
   };
 }

@@ -60,6 +60,12 @@ export class RateLimitPrometheusModule implements OnApplicationShutdown {
   }
 }
 
+const PROVIDER_MAKERS = {
+  counter: makeCounterProvider,
+  gauge: makeGaugeProvider,
+  histogram: makeHistogramProvider,
+};
+
 /** In prom-client's own registry metrics are made, and found again, as any that `@willsoto/nestjs-prometheus` makes. */
 function metricProvider(name: MetricName, options: CompletedPrometheusOptions): Provider {
   const { registry } = options;
@@ -67,12 +73,5 @@ function metricProvider(name: MetricName, options: CompletedPrometheusOptions): 
   if (registry !== undefined) {
     return { provide: getToken(configuration.name), useFactory: () => getOrCreate(name, options, registry) };
   }
-  switch (METRICS[name].kind) {
-    case 'counter':
-      return makeCounterProvider(configuration);
-    case 'gauge':
-      return makeGaugeProvider(configuration);
-    case 'histogram':
-      return makeHistogramProvider(configuration);
-  }
+  return PROVIDER_MAKERS[METRICS[name].kind](configuration);
 }

@@ -202,6 +202,13 @@ describe('RateLimitPrometheusModule', () => {
     gauge.set(1);
   });
 
+  it('refuses other buckets than its histogram has already', () => {
+    new PrometheusObserver().close();
+    expect(() => new PrometheusObserver({ buckets: [0.1, 1] })).toThrow(
+      'RL_INVALID_OPTION: prometheus.buckets: expected those that distlimit_evaluation_duration_seconds has in this registry: 0.000001, ',
+    );
+  });
+
   it.each([
     [{ prefix: '1st' }, 'RL_INVALID_OPTION: prometheus.prefix: expected the beginning of a metric name'],
     [{ buckets: [2, 1] }, 'RL_INVALID_OPTION: prometheus.buckets: expected ascending numbers'],
@@ -248,5 +255,38 @@ it('leaves behind what was counted when it is closed, and is asked no more', asy
   observer.close();
   await limiter.consume();
   expect(samples(await register.metrics(), 'distlimit_requests_total')).toEqual({ '{policy="default"}': 1 });
+  await limiter.close();
+});
+
+it('tells how long decisions took as prom-client would', async () => {
+  const registry = new Registry();
+  const observer = new PrometheusObserver({ registry, buckets: [0.001, 0.01] });
+  const limiter = limiterBuilder().observer(observer).build();
+  await limiter.consume();
+  const read = async () => {
+    const text = await registry.metrics();
+    return {
+      buckets: samples(text, 'distlimit_evaluation_duration_seconds_bucket'),
+      count: samples(text, 'distlimit_evaluation_duration_seconds_count'),
+      sum: samples(text, 'distlimit_evaluation_duration_seconds_sum')['{served_by="memory"}']!,
+    };
+  };
+  const base = {
+    verdict: { servedBy: 'memory', remaining: 1 },
+    policy: limiter.policy,
+    quota: limiter.policy,
+  };
+  const told = { ...base, outcome: 'allowed', storeFailed: false, call: undefined, cost: 1 };
+  const before = await read();
+  for (const durationMs of [1, 5, 2_000]) observer.decision({ ...told, durationMs } as never);
+  const after = await read();
+  expect(after.count).toEqual({ '{served_by="memory"}': before.count['{served_by="memory"}']! + 3 });
+  const [small = 0, big = 0, all = 0] = Object.values(before.buckets);
+  expect(Object.values(after.buckets)).toEqual([small + 1, big + 2, all + 3]);
+  expect(after.sum - before.sum).toBeCloseTo(2.006, 9);
+  // A registry that is reset begins again.
+  registry.resetMetrics();
+  observer.decision({ ...told, durationMs: 5 } as never);
+  expect((await read()).count).toEqual({ '{served_by="memory"}': 1 });
   await limiter.close();
 });
