@@ -98,7 +98,7 @@ export class LimiterTally {
       case 'breaker_transitions_total':
         return [...this.#transitions.values()].map(({ from, to, count }) => sample(count, { from, to }));
       case 'driver_errors_total':
-        return [...this.#errors].map(([driver, count]) => sample(count, { driver }));
+        return this.#driverErrors();
       case 'reconciled_total':
         return [sample(this.#reconciled)];
       case 'dropped_total':
@@ -117,6 +117,13 @@ export class LimiterTally {
     if (name === 'fleet_size') return fleetSize === null ? [] : [sample(fleetSize)];
     if (breaker === null) return [];
     return BREAKER_STATES.map((state) => sample(state === breaker ? 1 : 0, { state }));
+  }
+
+  /** A zero to rise from, as long as there was none. */
+  #driverErrors(): readonly Sample[] {
+    const driver = this.#limiter?.status().driver;
+    if (driver !== undefined && !this.#errors.has(driver)) this.#errors.set(driver, 0);
+    return [...this.#errors].map(([name, count]) => sample(count, { driver: name }));
   }
 
   #decisions(): Sample[] {

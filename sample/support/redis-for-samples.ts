@@ -43,8 +43,13 @@ class OwnServer {
 
   constructor(readonly port: number) {
     this.url = `redis://127.0.0.1:${port}`;
-    // However this process ends, the server does too.
+    // The server ends with this process. One that a signal ends emits no `exit`, unless it is ended in so many words.
     process.once('exit', () => this.#process?.kill('SIGKILL'));
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
+      process.once(signal, () => {
+        if (process.listenerCount(signal) === 0) process.exit(0);
+      });
+    }
   }
 
   /** False where there is no such program, or it doesn't start. */

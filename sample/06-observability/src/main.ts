@@ -8,7 +8,12 @@ import { redisForSample } from './redis.js';
 const redis = await redisForSample();
 const app = await NestFactory.create(AppModule.with(redis), { logger: ['log', 'warn', 'error'] });
 const load = new AbortController();
-app.enableShutdownHooks();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    load.abort();
+    void app.close().finally(() => process.exit(0));
+  });
+}
 
 await app.listen(process.env.PORT ?? 3000);
 const { port } = app.getHttpServer().address() as AddressInfo;
