@@ -64,7 +64,7 @@ it('counts in a Redis of its own', () => {
 
 it('shows what is allowed, denied, near its limit, and would be denied', async () => {
   await heard('distlimit_denied_total{policy="order"}', (denied) => denied > 5);
-  await heard('distlimit_deny_cache_hits_total{policy="order"}', (hits) => hits > 0);
+  await heard('distlimit_deny_cache_hits_total{policy="browse"}', (hits) => hits > 0);
   await heard('distlimit_near_limit_total{policy="order"}', (near) => near > 5);
   await heard(
     'distlimit_decisions_total{policy="tighter-order",outcome="shadow-denied"}',
@@ -156,7 +156,7 @@ it('shows the way back: what was charged, and what was dropped', async () => {
     expect.objectContaining({ name: 'RateLimitStoreAway' }),
   );
   expect(await prometheus.now('sum(distlimit_fallback_decisions_total)')).toBeGreaterThanOrEqual(fallback);
-  await sleep(5_000);
+  await sleep(8_000);
   after.recovery = seconds();
 });
 
@@ -184,10 +184,10 @@ it('shows on the dashboard when what happened', async () => {
     const series = await prometheus.range(expr, from, to);
     return Math.max(0, ...series.flatMap(({ values }) => values.map(([, value]) => value)));
   };
-  const fallback = `sum(rate(distlimit_fallback_decisions_total[${RATE}]))`;
-  // A broken counter is decided here too, but for a while only.
+  // Who browsed in the outage stays with the local share until the minute is over; orders have windows of 5 seconds.
+  const fallback = `sum(rate(distlimit_fallback_decisions_total{policy="order"}[${RATE}]))`;
   expect(await most(fallback, after.outage - 3, after.outage)).toBeGreaterThan(5);
-  expect(await most(fallback, after.recovery - 1, after.recovery)).toBeLessThan(5);
+  expect(await most(fallback, after.recovery - 1, after.recovery)).toBeLessThan(1);
   const inRedis = `sum(rate(distlimit_decisions_total{served_by="redis"}[${RATE}]))`;
   expect(await most(inRedis, after.outage - 1, after.outage)).toBe(0);
   expect(await most(inRedis, after.recovery - 1, after.recovery)).toBeGreaterThan(5);
