@@ -17,10 +17,10 @@ export interface RedisForSample {
 }
 
 /** `REDIS_URL`, else a `redis-server` that is started here and ends with the process, else none. */
-export async function redisForSample(): Promise<RedisForSample> {
+export async function redisForSample(program = 'redis-server'): Promise<RedisForSample> {
   const { REDIS_URL } = process.env;
   if (REDIS_URL) return { ...notOwn, url: REDIS_URL, where: 'Counters are in Redis (REDIS_URL).' };
-  const server = new OwnServer(await freePort());
+  const server = new OwnServer(program, await freePort());
   if (!(await server.start())) {
     const where =
       'Counters are in memory: there is no REDIS_URL, and no redis-server could be started. On Debian: apt-get install redis-server';
@@ -41,7 +41,10 @@ class OwnServer {
   readonly url: string;
   #process: ChildProcess | undefined;
 
-  constructor(readonly port: number) {
+  constructor(
+    private readonly program: string,
+    readonly port: number,
+  ) {
     this.url = `redis://127.0.0.1:${port}`;
     // The server ends with this process. One that a signal ends emits no `exit`, unless it is ended in so many words.
     process.once('exit', () => this.#process?.kill('SIGKILL'));
@@ -56,7 +59,7 @@ class OwnServer {
   async start(): Promise<boolean> {
     if (this.#process !== undefined) return true;
     const options = ['--port', String(this.port), '--bind', '127.0.0.1', '--save', ''];
-    const server = spawn('redis-server', options, { stdio: ['ignore', 'pipe', 'ignore'] });
+    const server = spawn(this.program, options, { stdio: ['ignore', 'pipe', 'ignore'] });
     const ended = once(server, 'exit').catch(() => {});
     const isReady = await Promise.race([saysReady(server), ended.then(() => false)]);
     this.#process = isReady ? server : undefined;
@@ -74,10 +77,13 @@ class OwnServer {
 }
 
 async function saysReady({ stdout }: ChildProcess): Promise<boolean> {
-  for await (const text of stdout ?? []) if (String(text).includes('Ready to accept')) break;
-  // Nobody reads on, and the server must not wait for that.
-  stdout?.resume();
-  return true;
+  for await (const text of stdout ?? []) {
+    if (!String(text).includes('Ready to accept')) continue;
+    // Nobody reads on, and the server must not wait for that.
+    stdout?.resume();
+    return true;
+  }
+  return false;
 }
 
 async function freePort(): Promise<number> {

@@ -10,7 +10,7 @@ export async function sendLoad(url: string, signal: AbortSignal): Promise<void> 
     const isOrder = i % 3 === 0;
     const path = isOrder ? '/shop/orders' : `/shop/article-${i % 1_000}`;
     const headers = { 'x-customer': customer };
-    await fetch(url + path, { method: isOrder ? 'POST' : 'GET', headers, signal })
+    await fetch(url + path, { method: isOrder ? 'POST' : 'GET', headers })
       .then((response) => response.arrayBuffer())
       .catch(() => {});
     await sleep(EVERY_MS, undefined, { signal, ref: false }).catch(() => {});
