@@ -16,6 +16,16 @@ const shared = {
   },
 } satisfies Project;
 
+/** For CJS packages that require Nest 12; the files say more. */
+const withNest12 = {
+  setupFilesAfterEnv: ['<rootDir>/test/support/nest-preload.mjs'],
+  transformIgnorePatterns: ['/node_modules/(?!@nestjs/)'],
+  transform: {
+    ...shared.transform,
+    '/node_modules/@nestjs/.+\\.js$': '<rootDir>/test/support/nest-transform.mjs',
+  },
+} satisfies Partial<Project>;
+
 const sources = {
   '^nestjs-distlimit$': '<rootDir>/lib/index.ts',
   '^nestjs-distlimit/(.*)$': '<rootDir>/lib/$1/index.ts',
@@ -28,10 +38,11 @@ const config: Config = {
   collectCoverageFrom: ['lib/**/*.ts'],
   // Specs that touch Nest (test/e2e) run once on each Nest major, all others once. Those of `faults` assert how long
   // answers take, so they have a command and the machine to themselves: `npm run test:faults`. Those of `containers`
-  // need Docker: `npm run test:containers`.
+  // need Docker: `npm run test:containers`. Those of `observability` need Prometheus: `npm run test:observability`.
   projects: [
     {
       ...shared,
+      ...withNest12,
       displayName: 'nest12',
       globals: { NEST_MAJOR: 12 },
       testMatch: ['<rootDir>/test/**/*.spec.ts'],
@@ -41,15 +52,9 @@ const config: Config = {
         '<rootDir>/test/containers/',
         // The throttler is CJS, and gets a Nest of its own here: test/throttler-process.spec.ts has Node run the two.
         '<rootDir>/test/e2e/throttler.spec.ts',
+        '<rootDir>/test/observability/',
       ],
       moduleNameMapper: sources,
-      // Both are for CJS packages that require Nest 12; the files say more.
-      setupFilesAfterEnv: ['<rootDir>/test/support/nest-preload.mjs'],
-      transformIgnorePatterns: ['/node_modules/(?!@nestjs/)'],
-      transform: {
-        ...shared.transform,
-        '/node_modules/@nestjs/.+\\.js$': '<rootDir>/test/support/nest-transform.mjs',
-      },
     },
     {
       ...shared,
@@ -72,6 +77,13 @@ const config: Config = {
       ...shared,
       displayName: 'containers',
       testMatch: ['<rootDir>/test/containers/**/*.spec.ts'],
+      moduleNameMapper: sources,
+    },
+    {
+      ...shared,
+      ...withNest12,
+      displayName: 'observability',
+      testMatch: ['<rootDir>/test/observability/**/*.spec.ts'],
       moduleNameMapper: sources,
     },
   ],

@@ -98,6 +98,7 @@ function openDriver(options: EngineOptions, observers: ObserverHub, report: Diag
     report,
     onBreakerChange: (event) => observers.emit('breakerChange', event),
     onEviction: (event) => observers.emit('eviction', event),
+    onReconcile: (event) => observers.emit('reconcile', event),
     onError: (event) => observers.emit('driverError', event),
   });
 }

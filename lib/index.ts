@@ -45,8 +45,10 @@ export type {
   BreakerChangeEvent,
   DriverErrorEvent,
   EvictionEvent,
+  ObservedLimiter,
   PolicyChangeEvent,
   RateLimitObserver,
+  ReconcileEvent,
 } from './core/observer.js';
 export type {
   AlgorithmName,

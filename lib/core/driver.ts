@@ -45,6 +45,7 @@ export interface DriverStatus {
   readonly keys: number;
   /** Counters that made room for others before they had expired. */
   readonly evictions: number;
+  /** Why the store can't be asked, or what became of what it was last asked; `null` once it has answered again. */
   readonly lastError: string | null;
 }
 

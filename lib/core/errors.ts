@@ -30,6 +30,9 @@ export const ERROR_CODES = [
   'RL_REDIS_NOT_READY',
   'RL_REDIS_TIMEOUT',
   'RL_FLEET_UNKNOWN',
+  'RL_BREAKER_OPEN',
+  'RL_BREAKER_RECOVERING',
+  'RL_BREAKER_CLOSED',
   'RL_BROKEN_KEY',
   'RL_ALGORITHM_WITHOUT_SCRIPT',
   'RL_INTERCEPTOR_REQUIRED',
@@ -117,7 +120,7 @@ function describeValue(value: unknown): string {
 }
 
 /** Up to the last `@`: a password may hold an `@` or a slash that nobody has encoded. */
-function withoutPassword(text: string): string {
+export function withoutPassword(text: string): string {
   const start = text.indexOf('://');
   const end = text.lastIndexOf('@');
   return start < 0 || end < start ? text : `${text.slice(0, start)}://…${text.slice(end)}`;

@@ -5,10 +5,10 @@ import { DecidedVerdict } from './decided-verdict.js';
 import type { Charge, Counter, Decision, Driver, SynchronousDriver } from './driver.js';
 import { requireDuration, type Duration } from './duration.js';
 import { enforcementSuspended } from './enforcement.js';
-import { RateLimitConfigError, RateLimitError } from './errors.js';
+import { RateLimitError } from './errors.js';
 import type { AcquireOptions, RateLimiterStatus } from './limiter-options.js';
 import { allOf, andThen, isPromiseLike, orElse, type MaybePromise } from './maybe-promise.js';
-import type { ObserverHub } from './observer.js';
+import type { ObserverHub, RateLimitObserver } from './observer.js';
 import { canDelay, heldAtMost, startsBlock, withoutTaking } from './patience.js';
 import type { Policy, PolicyOptions } from './policy.js';
 import type { PolicySurroundings } from './policy-completion.js';
@@ -19,6 +19,7 @@ import { SubjectQuotas } from './subject-quotas.js';
 import { SupervisedDriver } from './supervised-driver.js';
 import { decisionsWithoutStore, unanswered } from './unavailable.js';
 import type { Verdict } from './verdict.js';
+import { VerdictMaker } from './verdict-maker.js';
 import { WaitingLines } from './waiting-lines.js';
 
 const DEFAULT_MAX_WAIT_MS = 30_000;
@@ -47,6 +48,7 @@ export class LimiterEngine {
   readonly #quotas: SubjectQuotas;
   readonly #lines: WaitingLines;
   readonly #observers: ObserverHub;
+  readonly #verdictMaker: VerdictMaker;
   #closed = false;
   #validateChange: (slot: PolicySlot, candidate: Policy) => void = () => {};
   /** The driver's synchronous side, where what is set up leaves nothing to do before or after it. */
@@ -58,6 +60,8 @@ export class LimiterEngine {
     this.#quotas = new SubjectQuotas(parts.surroundings, subjectHash(parts.hashKeys));
     this.#lines = new WaitingLines(parts.clock);
     this.#observers = parts.observers;
+    this.#verdictMaker = new VerdictMaker(parts.observers);
+    parts.observers.watch(this);
     if (parts.enabled && parts.hashKeys === undefined) this.#fastPath = parts.driver.synchronous;
   }
 
@@ -96,7 +100,7 @@ export class LimiterEngine {
     if (requests.length === 0) return [];
     if (this.#idle) return requests.map((request) => this.#unlimited(request));
     return andThen(this.#quotas.charges(requests, call), (charges) =>
-      this.#verdicts(requests, charges, () => this.#driver.decide(charges)),
+      this.#verdicts(requests, charges, () => this.#driver.decide(charges), call),
     );
   }
 
@@ -208,6 +212,12 @@ export class LimiterEngine {
     return this.#driver.status();
   }
 
+  /** Tells an observer what happens, from now on and until the function that it returns is called. */
+  observe(observer: RateLimitObserver): () => void {
+    this.#observers.add([observer]);
+    return () => this.#observers.remove(observer);
+  }
+
   /** Frees what was opened for this engine, and nothing else. Whoever waits is rejected with `RL_CLOSED`. */
   async close(): Promise<void> {
     this.#closed = true;
@@ -227,7 +237,7 @@ export class LimiterEngine {
     const request = this.#request(slot, subject, cost);
     if (this.#idle) return this.#unlimited(request);
     const charge = this.#quotas.plainCharge(request);
-    return this.#verdictNow(request, charge, () => this.#driver.decideOne(synchronous, charge));
+    return this.#verdictMaker.askNow(request, charge, () => this.#driver.decideOne(synchronous, charge));
   }
 
   /** As {@link tryCharge}, without a promise. */
@@ -237,7 +247,7 @@ export class LimiterEngine {
     if (this.#idle) return true;
     const charge = this.#quotas.plainCharge(request);
     const hurried = heldAtMost(charge, 0);
-    return this.#verdictNow(request, charge, () => {
+    return this.#verdictMaker.askNow(request, charge, () => {
       const denial = this.#driver.decideOne(synchronous, hurried);
       if (hurried === charge || !startsBlock(charge, denial, 0)) return denial;
       // A driver that answers at once for one charge need not for a group: then the block starts when it does.
@@ -320,44 +330,11 @@ export class LimiterEngine {
     requests: readonly ChargeRequest[],
     charges: readonly Charge[],
     decide: () => MaybePromise<readonly Decision[]>,
+    call?: CallContext,
   ): MaybePromise<readonly Verdict[]> {
     // A resolver may have answered when it was too late.
     this.#requireOpen();
-    return orElse<readonly Verdict[]>(
-      () =>
-        andThen(decide(), (decisions) =>
-          decisions.map((decision, i) => this.#verdict(requests[i]!, charges[i]!, decision)),
-        ),
-      (error) => this.#withoutStore(requests, charges, error),
-    );
-  }
-
-  #verdictNow(request: ChargeRequest, charge: Charge, decide: () => Decision): Verdict {
-    try {
-      return this.#verdict(request, charge, decide());
-    } catch (error) {
-      return this.#withoutStore([request], [charge], error)[0]!;
-    }
-  }
-
-  #verdict(request: ChargeRequest, charge: Charge, decision: Decision): Verdict {
-    const verdict = new DecidedVerdict(charge, request.subject, decision);
-    if (this.#observers.listensToDecisions) {
-      const outcome = decision.allowed ? 'allowed' : verdict.allowed ? 'shadow-denied' : 'denied';
-      this.#observers.emit('decision', { verdict, policy: charge.policy, cost: charge.cost, outcome });
-    }
-    return verdict;
-  }
-
-  #withoutStore(
-    requests: readonly ChargeRequest[],
-    charges: readonly Charge[],
-    error: unknown,
-  ): readonly Verdict[] {
-    if (error instanceof RateLimitConfigError) throw error;
-    return decisionsWithoutStore(charges, error).map(
-      (decision, i) => new DecidedVerdict(charges[i]!, requests[i]!.subject, decision, true),
-    );
+    return this.#verdictMaker.ask({ requests, charges, call }, decide);
   }
 
   /** The verdict while nothing is counted: all of the quota is there. */

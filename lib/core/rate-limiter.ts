@@ -4,6 +4,7 @@ import { notAvailable, RateLimitConfigError } from './errors.js';
 import { BoundLimiter, type Limiter } from './limiter.js';
 import type { LimiterEngine } from './limiter-engine.js';
 import type { AcquireOptions, ConsumeOptions, RateLimiterStatus } from './limiter-options.js';
+import type { RateLimitObserver } from './observer.js';
 import type { Policy, PolicyOptions } from './policy.js';
 import type { Verdict } from './verdict.js';
 
@@ -113,6 +114,14 @@ export class RateLimiter {
       });
     }
     return this.#engine.update(this.#engine.slot(name), patch);
+  }
+
+  /**
+   * Tells an observer what happens, from now on and until the function that it returns is called. One that observes
+   * already is not told twice.
+   */
+  observe(observer: RateLimitObserver): () => void {
+    return this.#engine.observe(observer);
   }
 
   status(): RateLimiterStatus {

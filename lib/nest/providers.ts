@@ -9,6 +9,7 @@ import { HandlerPlans } from './handler-plans.js';
 import { MethodExplorer } from './method-explorer.js';
 import { MethodLimits } from './method-limits.js';
 import { completeOptions, type CompletedOptions } from './module-options.js';
+import { OperatorLog } from './operator-log.js';
 import { RateLimitFilter } from './rate-limit.filter.js';
 import { RateLimitGuard } from './rate-limit.guard.js';
 import { RateLimitInterceptor } from './rate-limit.interceptor.js';
@@ -102,7 +103,9 @@ async function partsOf(options: CompletedOptions, report: DiagnosticSink): Promi
     ...(hashKeys !== undefined && { hashKeys }),
     ...(clock !== undefined && { clock }),
   };
-  const parts = engineParts({ ...given, enabled }, report, (registry) => {
+  // There from the start: an application may begin without Redis.
+  const observers = [new OperatorLog(logger)];
+  const parts = engineParts({ ...given, enabled, observers }, report, (registry) => {
     for (const [name, policy] of Object.entries(options.policies ?? {})) {
       registry.define(name, policy, `policies.${name}`);
     }

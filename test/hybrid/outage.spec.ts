@@ -23,17 +23,22 @@ afterAll(() => server.stop());
 async function open(options: Partial<HybridDriverOptions> = {}) {
   const clock = new ManualClock();
   const changes: BreakerChangeEvent[] = [];
+  const reconciled = { reconciled: 0, dropped: 0 };
   const prefix = `outage-${Math.random().toString(36).slice(2)}`;
   const driver = new HybridDriver({
     redis: server.url,
     prefix,
     clock,
     onBreakerChange: (change) => changes.push(change),
+    onReconcile: (told) => {
+      reconciled.reconciled += told.reconciled;
+      reconciled.dropped += told.dropped;
+    },
     ...options,
   });
   opened.push(driver);
   await driver.started;
-  return { driver, clock, prefix, changes, states: () => changes.map(({ current }) => current) };
+  return { driver, clock, prefix, changes, reconciled, states: () => changes.map(({ current }) => current) };
 }
 
 async function take(driver: HybridDriver, charge: ReturnType<typeof chargeOf>, times: number) {
@@ -76,13 +81,14 @@ describe('an outage', () => {
   });
 
   it('is over after one probe: Redis is reminded of what it knew, and charged with the rest', async () => {
-    const { driver, clock, prefix, states } = await open({ coolOffMs: 5_000 });
+    const { driver, clock, prefix, states, reconciled } = await open({ coolOffMs: 5_000 });
     const charge = chargeOf('ann', hourly);
     const bob = chargeOf('bob', hourly);
     await take(driver, charge, 4);
     await take(driver, bob, 3);
     await server.kill();
     expect(allowed(await take(driver, charge, 2))).toBe(2);
+    expect(driver.status().lastError).toEqual(expect.any(String));
     await server.restart();
     clock.advance(4_999);
     expect(states()).toEqual(['open']);
@@ -93,10 +99,28 @@ describe('an outage', () => {
     });
     expect(states().slice(-3)).toEqual(['half-open', 'recovering', 'closed']);
     expect(states().slice(0, -3).join()).toMatch(/^open(,half-open,open)*$/);
+    expect(reconciled).toEqual({ reconciled: 2, dropped: 0 });
+    expect(driver.status()).toMatchObject({ breaker: 'closed', lastError: null });
     const other = await open({ prefix, clock });
     expect((await other.driver.peek(charge)).remaining).toBe(4);
     expect((await other.driver.peek(bob)).remaining).toBe(7);
   });
+});
+
+it.each<[string, Partial<HybridDriverOptions>, object]>([
+  ['its window has ended', {}, { reconciled: 0, dropped: 3 }],
+  ['each instance admits in full', { fallback: 'full' }, { reconciled: 0, dropped: 3 }],
+])('tells what it let through and does not settle: %s', async (_why, options, expected) => {
+  const { driver, clock, states, reconciled } = await open({ coolOffMs: 5_000, ...options });
+  await server.kill();
+  const charge = chargeOf('ann', { limit: 10, window: '4s', algorithm: 'fixed-window' });
+  expect(allowed(await take(driver, charge, 3))).toBe(3);
+  await server.restart();
+  await until(() => {
+    clock.advance(100);
+    return states().at(-1) === 'closed';
+  });
+  expect(reconciled).toEqual(expected);
 });
 
 it('does not tell others that it is back while one master of a cluster is away', async () => {

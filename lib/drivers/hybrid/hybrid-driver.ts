@@ -9,7 +9,12 @@ import {
   type HybridOptions,
 } from '../../core/engine-options.js';
 import { RateLimitError } from '../../core/errors.js';
-import type { BreakerChangeEvent, DriverErrorEvent, EvictionEvent } from '../../core/observer.js';
+import type {
+  BreakerChangeEvent,
+  DriverErrorEvent,
+  EvictionEvent,
+  ReconcileEvent,
+} from '../../core/observer.js';
 import type { RedisSource } from '../../core/redis-source.js';
 import { decideInParts } from '../group-in-parts.js';
 import type { DecidedGroup } from '../redis/operations.js';
@@ -18,6 +23,7 @@ import type { FleetPlace } from './fair-share.js';
 import { FleetUsage } from './fleet-usage.js';
 import { FallbackReceipt, LocalFallback } from './local-fallback.js';
 import { OutageLedger } from './outage-ledger.js';
+import { Reconciliation } from './reconciliation.js';
 import { RedisWatch } from './redis-watch.js';
 import { StartUp } from './start-up.js';
 import { withoutStore } from './without-store.js';
@@ -33,6 +39,7 @@ export interface HybridDriverOptions extends HybridOptions {
   readonly clock?: Clock;
   readonly onBreakerChange?: (event: BreakerChangeEvent) => void;
   readonly onEviction?: (event: EvictionEvent) => void;
+  readonly onReconcile?: (event: ReconcileEvent) => void;
   readonly onError?: (event: DriverErrorEvent) => void;
   /** Told what an operator should know. */
   readonly report?: DiagnosticSink;
@@ -72,7 +79,10 @@ export class HybridDriver implements Driver {
       onDecided: (charges, decided) => this.#learn(charges, decided),
     }));
     const usage = (this.#usage = new FleetUsage(maxKeys));
-    const ledger = (this.#ledger = new OutageLedger(maxKeys));
+    const reconciliation = new Reconciliation((told) =>
+      options.onReconcile?.({ driver: this.name, ...told }),
+    );
+    const ledger = (this.#ledger = new OutageLedger(maxKeys, (cost) => reconciliation.dropped(cost)));
     const watch = (this.#watch = new RedisWatch({
       redis,
       group: settings.group ?? prefix,
@@ -80,6 +90,7 @@ export class HybridDriver implements Driver {
       clock,
       usage,
       ledger,
+      reconciliation,
       onBreakerChange: (change) => options.onBreakerChange?.({ driver: this.name, ...change }),
     }));
     this.#local = new LocalFallback({

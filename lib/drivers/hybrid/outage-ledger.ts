@@ -6,6 +6,8 @@ import { Tally } from './tally.js';
 interface Account {
   /** What Redis has not been told of yet; older parts of it stop counting by themselves. */
   unpaid: Tally;
+  /** All of that, what has stopped counting included. */
+  booked: number;
   /** Until when the counter stays with the local share, in the store's milliseconds. */
   localUntil: number;
   /** Admissions up to this number have been charged to Redis, or are being charged. */
@@ -25,10 +27,13 @@ export interface Payment {
 export class OutageLedger {
   readonly #accounts: CounterMap<Account>;
   readonly #unpaid = new Set<Account>();
+  readonly #onDropped: (cost: number) => void;
   #admissions = 0;
 
-  constructor(maxEntries: number) {
-    this.#accounts = new CounterMap(maxEntries, (account) => this.#unpaid.delete(account));
+  /** @param onDropped told of what will never be on a bill, in units of cost */
+  constructor(maxEntries: number, onDropped: (cost: number) => void = () => {}) {
+    this.#onDropped = onDropped;
+    this.#accounts = new CounterMap(maxEntries, (account) => this.#close(account));
   }
 
   get size(): number {
@@ -43,14 +48,13 @@ export class OutageLedger {
 
   /** Books what was let through; returns the admission's number. */
   book(counter: Counter, cost: number, now: number): number {
-    let account = this.#accounts.get(counter);
-    if (account === undefined) {
-      account = { unpaid: new Tally(counter), localUntil: 0, paidThrough: this.#admissions };
-      this.#accounts.set(counter, account);
-    } else if (!account.unpaid.follows(counter)) {
+    const account = this.#accountOf(counter);
+    if (!account.unpaid.follows(counter)) {
+      this.#drop(account, 0);
       account.unpaid = new Tally(counter);
     }
     account.unpaid.add(cost, now);
+    account.booked += cost;
     account.localUntil = endOfWindow(counter, now);
     this.#unpaid.add(account);
     return ++this.#admissions;
@@ -61,6 +65,7 @@ export class OutageLedger {
     const account = this.#accounts.get(counter);
     if (account === undefined || admission <= account.paidThrough) return false;
     account.unpaid.giveBack(cost, now);
+    account.booked = Math.max(0, account.booked - cost);
     return true;
   }
 
@@ -81,6 +86,7 @@ export class OutageLedger {
       const { counter } = account.unpaid;
       const cost = account.unpaid.used(now);
       if (cost > 0) payments.push({ counter, cost });
+      this.#drop(account, cost);
       account.unpaid = new Tally(counter);
       account.paidThrough = this.#admissions;
     }
@@ -90,12 +96,9 @@ export class OutageLedger {
 
   /** Puts a payment back that did not get through. */
   putBack({ counter, cost }: Payment, now: number): void {
-    let account = this.#accounts.get(counter);
-    if (account === undefined) {
-      account = { unpaid: new Tally(counter), localUntil: 0, paidThrough: this.#admissions };
-      this.#accounts.set(counter, account);
-    }
+    const account = this.#accountOf(counter);
     account.unpaid.add(cost, now);
+    account.booked += cost;
     this.#unpaid.add(account);
   }
 
@@ -103,14 +106,36 @@ export class OutageLedger {
   sweep(now: number): void {
     this.#accounts.sweep((account) => {
       if (account.localUntil > now || account.unpaid.expiresAt > now) return false;
-      this.#unpaid.delete(account);
+      this.#close(account);
       return true;
     });
   }
 
   clear(): void {
+    for (const account of this.#unpaid) this.#drop(account, 0);
     this.#accounts.clear();
     this.#unpaid.clear();
+  }
+
+  #accountOf(counter: Counter): Account {
+    let account = this.#accounts.get(counter);
+    if (account === undefined) {
+      account = { unpaid: new Tally(counter), booked: 0, localUntil: 0, paidThrough: this.#admissions };
+      this.#accounts.set(counter, account);
+    }
+    return account;
+  }
+
+  #close(account: Account): void {
+    this.#drop(account, 0);
+    this.#unpaid.delete(account);
+  }
+
+  /** Begins a new bill. What is not on this one is on none. */
+  #drop(account: Account, paid: number): void {
+    const dropped = account.booked - paid;
+    account.booked = 0;
+    if (dropped > 0) this.#onDropped(dropped);
   }
 }
 

@@ -13,6 +13,7 @@ import type { FleetPlace } from './fair-share.js';
 import { Fleet, MISSED_BEATS, type Beat } from './fleet.js';
 import type { FleetUsage } from './fleet-usage.js';
 import type { OutageLedger } from './outage-ledger.js';
+import type { Reconciliation } from './reconciliation.js';
 import { RedisCall } from './redis-call.js';
 import { Regrowth } from './regrowth.js';
 import { ServerClock } from './server-clock.js';
@@ -34,6 +35,7 @@ export interface RedisWatchOptions {
   readonly clock: Clock | undefined;
   readonly usage: FleetUsage;
   readonly ledger: OutageLedger;
+  readonly reconciliation: Reconciliation;
   readonly onBreakerChange: (change: Omit<BreakerChangeEvent, 'driver'>) => void;
 }
 
@@ -61,7 +63,7 @@ export class RedisWatch {
   #closed = false;
 
   constructor(options: RedisWatchOptions) {
-    const { redis, group, settings, clock, usage, ledger } = options;
+    const { redis, group, settings, clock, usage, ledger, reconciliation } = options;
     const { connection, storage } = redis;
     const { timeoutMs, heartbeatMs, failureThreshold, coolOffMs } = settings;
     this.#options = options;
@@ -82,6 +84,7 @@ export class RedisWatch {
       redis,
       usage,
       ledger,
+      reconciliation,
       clock: this.clock,
       dataSet: () => this.dataSet,
       isReachable: () => this.letsThrough && !this.#closed,
@@ -117,6 +120,7 @@ export class RedisWatch {
     return this.#regrowth !== undefined;
   }
 
+  /** Why Redis can't be asked, or what was wrong with what it was last asked. */
   get lastError(): Error | undefined {
     return this.#lastError;
   }
@@ -145,6 +149,8 @@ export class RedisWatch {
   /** Redis has answered a call. */
   succeeded(): void {
     this.#breaker.succeeded();
+    // Late answers don't tell that Redis is back.
+    if (this.letsThrough) this.#lastError = undefined;
   }
 
   /** Notes a failure. True where it says that Redis is unavailable. */
@@ -209,6 +215,7 @@ export class RedisWatch {
       if (change.previous !== 'half-open') this.#lostAt = this.#now();
       this.#cancelBeat();
     }
+    if (change.current === 'closed') this.#lastError = undefined;
     this.#options.onBreakerChange(change);
     if (change.current === 'recovering') this.#recover();
   }
@@ -252,7 +259,10 @@ export class RedisWatch {
   }
 
   #recover(): void {
-    if (!this.#isFair) this.#options.ledger.clear();
+    if (!this.#isFair) {
+      this.#options.ledger.clear();
+      this.#options.reconciliation.tell();
+    }
     this.#beatLater();
     void this.#deferred.make((error) => !this.failed(error)).then(() => this.#settlement.start());
   }
@@ -277,12 +287,13 @@ export class RedisWatch {
   async #beat(): Promise<void> {
     if (this.#closed || !this.letsThrough) return;
     try {
-      const { usage, ledger } = this.#options;
+      const { usage, ledger, reconciliation } = this.#options;
       const before = this.dataSet;
       this.#heardOf(await this.#askFleet());
       if (before !== this.dataSet) this.#settlement.start();
       usage.sweep(this.#now());
       ledger.sweep(this.#now());
+      reconciliation.tell();
       if (this.state === 'recovering') this.#settlement.start();
     } catch (error) {
       this.failed(error);

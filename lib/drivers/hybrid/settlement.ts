@@ -4,6 +4,7 @@ import type { RedisDriver } from '../redis/redis-driver.js';
 import { startBackgroundTimer } from './background-timer.js';
 import type { FleetUsage, Remembered } from './fleet-usage.js';
 import type { OutageLedger, Payment } from './outage-ledger.js';
+import type { Reconciliation } from './reconciliation.js';
 
 /** How many counters are settled at once: one command's work. */
 const COUNTERS_AT_ONCE = 100;
@@ -18,6 +19,7 @@ export interface SettlementOptions {
   readonly redis: RedisDriver;
   readonly usage: FleetUsage;
   readonly ledger: OutageLedger;
+  readonly reconciliation: Reconciliation;
   readonly clock: Clock;
   /** Which data set Redis has now. */
   readonly dataSet: () => number;
@@ -98,6 +100,7 @@ export class Settlement {
     const work = this.#nextWork();
     const settled = await Promise.all(work.map((payment) => this.#settle(payment)));
     this.#running = false;
+    this.#options.reconciliation.tell();
     if (settled.includes(false)) return this.#putBack();
     if (work.length > 0 || this.#isWanted) this.#cancelPause ??= this.#afterPause();
     else this.#options.onSettled();
@@ -124,7 +127,7 @@ export class Settlement {
 
   /** False where Redis could not be reached: nothing of it is lost. */
   async #settle(payment: Payment): Promise<boolean> {
-    const { redis, usage, ledger, dataSet, failed } = this.#options;
+    const { redis, usage, ledger, reconciliation, dataSet, failed } = this.#options;
     const { counter, cost } = payment;
     const known = usage.find(counter);
     const current = dataSet();
@@ -134,9 +137,13 @@ export class Settlement {
       const { remaining, now } = await redis.settle(counter, most, cost);
       known?.tally.leaveAtMost(remaining, now);
       if (known !== undefined) known.heldBy = current;
+      reconciliation.charged(cost);
       return true;
     } catch (error) {
-      if (!failed(error)) return true;
+      if (!failed(error)) {
+        reconciliation.dropped(cost);
+        return true;
+      }
       if (cost > 0) ledger.putBack(payment, this.#now());
       return false;
     }

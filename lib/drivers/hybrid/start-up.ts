@@ -69,10 +69,10 @@ export class StartUp {
     if (watch.isClosed) return;
     watch.trip(error);
     if (settings.expectedInstances !== undefined || settings.fallback === 'full') return;
+    const why = watch.lastError === undefined ? '' : ` (${watch.lastError.message})`;
     report?.({
       code: 'RL_FLEET_UNKNOWN',
-      message:
-        'Redis could not be reached at start-up, and hybrid.expectedInstances is not set: until Redis is there this instance takes itself for the only one, and admits every limit in full',
+      message: `Redis could not be used at start-up${why}, and hybrid.expectedInstances is not set: until it can, this instance takes itself for the only one, and admits every limit in full`,
     });
   }
 }

@@ -50,7 +50,7 @@ export class RedisConnection {
     return this.#state;
   }
 
-  /** The last thing that went wrong with the connection, and not with a command. */
+  /** What went wrong with the connection, and not with a command, since it was last there. */
   get lastError(): Error | undefined {
     return this.#lastError;
   }
@@ -168,7 +168,9 @@ export class RedisConnection {
     const { source } = this.#options.script;
     const nodes = this.isCluster ? (client as ClusterClient).nodes('master') : [client];
     await Promise.allSettled(nodes.map((node) => node.script('LOAD', source)));
-    if (client.status === 'ready') this.#become('ready');
+    if (client.status !== 'ready') return;
+    this.#lastError = undefined;
+    this.#become('ready');
   }
 
   #lost(): void {

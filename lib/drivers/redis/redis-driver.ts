@@ -215,7 +215,9 @@ export class RedisDriver implements Driver {
 
   async #submit<T>(operation: Operation<T>): Promise<T> {
     try {
-      return await this.#batcher.submit(operation);
+      const answer = await this.#batcher.submit(operation);
+      this.#lastError = undefined;
+      return answer;
     } catch (error) {
       this.#lastError = error as Error;
       throw error;

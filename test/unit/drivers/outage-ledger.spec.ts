@@ -29,3 +29,45 @@ it('holds no more than it was told to, the latest of it', () => {
     's11',
   ]);
 });
+
+describe('what will never be on a bill', () => {
+  const MINUTE = { limit: 100, window: '1m', algorithm: 'fixed-window' } as const;
+
+  function open(maxEntries = 10) {
+    const dropped: number[] = [];
+    return { dropped, ledger: new OutageLedger(maxEntries, (cost) => dropped.push(cost)) };
+  }
+
+  it('is told where its window has ended', () => {
+    const { ledger, dropped } = open();
+    ledger.book(chargeOf('a', MINUTE), 5, NOW);
+    ledger.book(chargeOf('a', MINUTE), 2, NOW + 60_000);
+    expect(ledger.draw(NOW + 60_000)).toMatchObject([{ cost: 2 }]);
+    expect(dropped).toEqual([5]);
+    ledger.book(chargeOf('a', MINUTE), 3, NOW + 60_000);
+    ledger.sweep(NOW + 300_000);
+    expect(dropped).toEqual([5, 3]);
+  });
+
+  it('is told where it makes room for others, or is forgotten altogether', () => {
+    const { ledger, dropped } = open(1);
+    ledger.book(chargeOf('a'), 5, NOW);
+    ledger.book(chargeOf('b'), 4, NOW);
+    expect(dropped).toEqual([5]);
+    ledger.clear();
+    expect(dropped).toEqual([5, 4]);
+  });
+
+  it('is neither what was reset or refunded, nor what is put back', () => {
+    const { ledger, dropped } = open();
+    ledger.book(chargeOf('reset'), 5, NOW);
+    ledger.forget(chargeOf('reset'));
+    const admission = ledger.book(chargeOf('a', MINUTE), 5, NOW);
+    ledger.cancel(chargeOf('a', MINUTE), admission, 5, NOW);
+    ledger.book(chargeOf('b', MINUTE), 4, NOW);
+    const [payment] = ledger.draw(NOW);
+    ledger.putBack(payment!, NOW);
+    expect(ledger.draw(NOW)).toMatchObject([{ cost: 4 }]);
+    expect(dropped).toEqual([]);
+  });
+});

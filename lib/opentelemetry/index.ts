@@ -1,0 +1,1 @@
+export { OpenTelemetryObserver, type OpenTelemetryObserverOptions } from './opentelemetry-observer.js';

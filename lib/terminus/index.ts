@@ -1,0 +1,5 @@
+export {
+  RateLimitHealthIndicator,
+  type RateLimitHealth,
+  type RateLimitHealthOptions,
+} from './rate-limit.health.js';
