@@ -1,5 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { ERROR_CODES } from '../lib/core/errors.js';
+import { labelsOf, METRIC_NAMES, METRICS } from '../lib/metrics/metrics.js';
+import { alerts } from './support/dashboard.js';
 
 it('has one page in docs/errors for each error code, and no other', () => {
   const pages = readdirSync(new URL('../docs/errors/', import.meta.url)).filter(
@@ -31,4 +33,34 @@ it('has each fault that is tested in the table of docs/failure-modes.md, and no 
     .map((row) => row.split('|').at(-2)!.trim());
   expect(tested.length).toBeGreaterThan(0);
   expect(listed.toSorted()).toEqual(tested.toSorted());
+});
+
+describe('docs/observability.md', () => {
+  const page = readFileSync(new URL('../docs/observability.md', import.meta.url), 'utf8');
+  const rowsOf = (start: string) =>
+    [...page.matchAll(new RegExp(`^\\| \`(${start}\\w+)\` *\\|(.*)\\|$`, 'gm'))].map(
+      ([, name = '', rest = '']) => ({
+        name,
+        cells: rest.split('|').map((cell) => cell.trim()),
+      }),
+    );
+
+  it('has each metric, of its kind and with its labels, and no other', () => {
+    const listed = rowsOf('distlimit_').map(({ name, cells: [kind, labels = ''] }) => ({
+      name,
+      kind,
+      labels: [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label),
+    }));
+    expect(listed).toEqual(
+      METRIC_NAMES.map((name) => ({
+        name: `distlimit_${name}`,
+        kind: METRICS[name].kind,
+        labels: labelsOf(name, true),
+      })),
+    );
+  });
+
+  it('has each alert, and no other', () => {
+    expect(rowsOf('RateLimit(?!Module)').map(({ name }) => name)).toEqual(alerts.map(({ alert }) => alert));
+  });
 });

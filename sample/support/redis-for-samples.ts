@@ -76,14 +76,13 @@ class OwnServer {
   }
 }
 
-async function saysReady({ stdout }: ChildProcess): Promise<boolean> {
-  for await (const text of stdout ?? []) {
-    if (!String(text).includes('Ready to accept')) continue;
-    // Nobody reads on, and the server must not wait for that.
-    stdout?.resume();
-    return true;
-  }
-  return false;
+/** Goes on reading after that: the server must not wait for a reader. */
+function saysReady({ stdout }: ChildProcess): Promise<boolean> {
+  return new Promise((resolve) => {
+    stdout?.on('data', (text: Buffer) => {
+      if (text.includes('Ready to accept')) resolve(true);
+    });
+  });
 }
 
 async function freePort(): Promise<number> {

@@ -91,7 +91,7 @@ export class PrometheusServer {
   }
 
   async #ask<T>(what: string, parameters: Record<string, string>): Promise<T> {
-    const response = await fetch(`${this.#url}/api/v1/${what}?${new URLSearchParams(parameters)}`);
+    const response = await fetch(`${this.#url}/api/v1/${what}?${new URLSearchParams(parameters).toString()}`);
     const answer = (await response.json()) as Answer<T>;
     if (answer.status !== 'success') throw new Error(`${parameters['query']}: ${answer.error}`);
     return answer.data;

@@ -6,7 +6,7 @@ import { sendLoad } from './load.js';
 import { redisForSample } from './redis.js';
 
 const redis = await redisForSample();
-const app = await NestFactory.create(AppModule.with(redis), { logger: ['log', 'warn', 'error'] });
+const app = await NestFactory.create(AppModule.with(redis));
 const load = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
