@@ -6,7 +6,9 @@ import type { EngineOptions } from './core/engine-options.js';
 import { RateLimitConfigError } from './core/errors.js';
 import type { LimiterEngineParts } from './core/limiter-engine.js';
 import { ObserverHub } from './core/observer.js';
+import { PolicyChanges } from './core/policy-changes.js';
 import { PolicyRegistry } from './core/policy-registry.js';
+import { PolicySources } from './core/policy-sources.js';
 import { HybridDriver } from './drivers/hybrid/hybrid-driver.js';
 import { RedisDriver } from './drivers/redis/redis-driver.js';
 import { MemoryDriver, type MemoryDriverOptions } from './drivers/memory/memory-driver.js';
@@ -14,18 +16,23 @@ import { MemoryDriver, type MemoryDriverOptions } from './drivers/memory/memory-
 /**
  * Puts the parts of an engine together: the one place that knows which algorithms and drivers there are.
  *
- * @param define the policies known by now: where one is wrong, no connection has been opened yet
+ * @param define the policies known by now: where one is wrong, the driver has not been opened yet
+ * @param sources opened already
  */
 export function engineParts(
   options: EngineOptions,
   report: DiagnosticSink,
   define: (registry: PolicyRegistry) => void,
+  sources = new PolicySources([], report),
 ): LimiterEngineParts {
   const observers = new ObserverHub(report, options.observers);
   const surroundings = { algorithms: ALGORITHMS, report };
-  const registry = new PolicyRegistry(surroundings);
+  const registry = new PolicyRegistry(surroundings, sources.layers);
   define(registry);
-  for (const name of withoutEffect(options)) {
+  registry.defineSourced();
+  const changes = new PolicyChanges(registry, sources.layers, observers);
+  sources.attach(changes);
+  for (const name of withoutEffect(options, sources.layers.all.length > 0)) {
     const driver = driverOf(options);
     const which = typeof driver === 'object' ? 'a driver of your own' : `the ${driver} driver`;
     report({ code: 'RL_OPTION_HAS_NO_EFFECT', message: `${name} has no effect with ${which}` });
@@ -33,6 +40,8 @@ export function engineParts(
   return {
     registry,
     surroundings,
+    changes,
+    sources,
     driver: openDriver(options, observers, report),
     ownsDriver: typeof options.driver !== 'object',
     clock: options.clock ?? monotonicClock,
@@ -42,9 +51,10 @@ export function engineParts(
   };
 }
 
-/** Options that the driver has no use for. */
-function withoutEffect(options: EngineOptions): string[] {
-  const { redis, prefix, memory, hybrid } = options;
+/** Options that the driver has no use for, nor a source. */
+function withoutEffect(options: EngineOptions, hasSources: boolean): string[] {
+  const { memory, hybrid } = options;
+  const { redis, prefix }: EngineOptions = hasSources ? {} : options;
   switch (driverOf(options)) {
     case 'memory':
       return named({ redis, prefix, hybrid });

@@ -58,7 +58,9 @@ export type {
   Policy,
   PolicyOptions,
 } from './core/policy.js';
+export { cachedResolver, type CachedResolverOptions } from './core/cached-resolver.js';
 export type { PolicyResolver, QuotaOverride, ResolverRequest } from './core/policy-resolver.js';
+export type { OpenPolicySource, PolicySet, PolicySource, PolicySourceContext } from './core/policy-source.js';
 export type { AcquireOptions, ConsumeOptions, RateLimiterStatus } from './core/limiter-options.js';
 export type {
   RedisClientLike,
@@ -105,3 +107,5 @@ export {
   type RateLimitOptionsFactory,
 } from './nest/rate-limit.module.js';
 export { RateLimiterService } from './nest/rate-limiter.service.js';
+export { fileSource, type FilePolicySourceOptions } from './sources/file-policy-source.js';
+export { redisSource, type RedisPolicySourceOptions } from './sources/redis-policy-source.js';

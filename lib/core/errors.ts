@@ -44,6 +44,12 @@ export const ERROR_CODES = [
   'RL_FORWARDED_UNTRUSTED',
   'RL_FORWARDED_CONFLICT',
   'RL_ADAPTER_TRUSTS_EVERYONE',
+  'RL_INVALID_FILE',
+  'RL_SOURCE_REJECTED',
+  'RL_SOURCE_CHANGED',
+  'RL_SOURCE_UNAVAILABLE',
+  'RL_POLICY_KEPT',
+  'RL_NO_FLEET_SOURCE',
 ] as const;
 
 /** A stable code: it never changes its meaning between releases. */
@@ -87,11 +93,6 @@ export class RateLimitConfigError extends RateLimitError {
     this.expected = problem.expected;
     this.received = received;
   }
-}
-
-/** The error for what is part of the contract and not part of this version. */
-export function notAvailable(path: string, expected: string, received: unknown): RateLimitConfigError {
-  return new RateLimitConfigError({ code: 'RL_NOT_AVAILABLE', path, expected, received });
 }
 
 /** Stands for a secret in an error: tells of what kind it is, and nothing of what it says. */

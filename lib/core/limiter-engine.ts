@@ -12,8 +12,10 @@ import type { ObserverHub, RateLimitObserver } from './observer.js';
 import { canDelay, heldAtMost, startsBlock, withoutTaking } from './patience.js';
 import type { Policy, PolicyOptions } from './policy.js';
 import type { PolicySurroundings } from './policy-completion.js';
+import type { PolicyChanges } from './policy-changes.js';
 import type { PolicyRegistry, PolicySlot } from './policy-registry.js';
 import type { PolicyResolver } from './policy-resolver.js';
+import type { PolicySources } from './policy-sources.js';
 import { subjectHash } from './subject-hash.js';
 import { SubjectQuotas } from './subject-quotas.js';
 import { SupervisedDriver } from './supervised-driver.js';
@@ -28,6 +30,9 @@ const DEFAULT_MAX_WAIT_MS = 30_000;
 export interface LimiterEngineParts {
   readonly registry: PolicyRegistry;
   readonly surroundings: PolicySurroundings;
+  readonly changes: PolicyChanges;
+  /** Opened already. */
+  readonly sources: PolicySources;
   readonly driver: Driver;
   /** Whether `close` closes the driver: not one that somebody else made. */
   readonly ownsDriver: boolean;
@@ -50,7 +55,6 @@ export class LimiterEngine {
   readonly #observers: ObserverHub;
   readonly #verdictMaker: VerdictMaker;
   #closed = false;
-  #validateChange: (slot: PolicySlot, candidate: Policy) => void = () => {};
   /** The driver's synchronous side, where what is set up leaves nothing to do before or after it. */
   #fastPath: SynchronousDriver | undefined;
 
@@ -62,6 +66,7 @@ export class LimiterEngine {
     this.#observers = parts.observers;
     this.#verdictMaker = new VerdictMaker(parts.observers);
     parts.observers.watch(this);
+    parts.changes.onChanged = () => this.#lines.wakeAll();
     if (parts.enabled && parts.hashKeys === undefined) this.#fastPath = parts.driver.synchronous;
   }
 
@@ -73,7 +78,7 @@ export class LimiterEngine {
 
   /** Has changes of policies looked at before they are made; `validate` throws where one can't work. */
   validateChanges(validate: (slot: PolicySlot, candidate: Policy) => void): void {
-    this.#validateChange = validate;
+    this.#parts.changes.validate = validate;
   }
 
   /** @throws RateLimitConfigError with `RL_UNKNOWN_POLICY` */
@@ -199,13 +204,16 @@ export class LimiterEngine {
 
   /** @throws RateLimitConfigError where the patch is wrong; then nothing has changed */
   update(slot: PolicySlot, patch: Partial<PolicyOptions>): Policy {
-    const previous = slot.current;
-    const current = this.#parts.registry.patched(slot, patch);
-    this.#validateChange(slot, current);
-    slot.current = current;
-    this.#observers.emit('policyChange', { previous, current });
-    this.#lines.wakeAll();
-    return current;
+    return this.#parts.changes.patch(slot, patch);
+  }
+
+  /**
+   * Changes a policy on every instance, by a source that can.
+   * @throws RateLimitConfigError where the patch is wrong or no source can; then nothing has changed
+   */
+  async updateFleet(slot: PolicySlot, patch: Partial<PolicyOptions>): Promise<Policy> {
+    this.#requireOpen();
+    return this.#parts.sources.update(slot, patch);
   }
 
   status(): RateLimiterStatus {
@@ -223,6 +231,7 @@ export class LimiterEngine {
     this.#closed = true;
     this.#fastPath = undefined;
     await this.#lines.close();
+    await this.#parts.sources.close();
     if (this.#parts.ownsDriver) await this.#driver.close();
   }
 

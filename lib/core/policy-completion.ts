@@ -61,6 +61,22 @@ const policyOptionsSchema = v.strictObject({
   onUnavailable: v.optional(oneOf(['fallback', 'allow', 'deny', 'throw']), 'fallback'),
 });
 
+const policyPatchSchema = v.partial(v.omit(policyOptionsSchema, ['name']));
+
+/** The options that a source can give: all but the name, which is that of the entry. */
+export const POLICY_FIELDS = Object.keys(policyPatchSchema.entries) as readonly (keyof PolicyOptions)[];
+
+/**
+ * Checks some options of a policy one by one; whether they go together is seen when the policy is complete.
+ * @returns a copy of them, without those that are `undefined`
+ * @throws RateLimitConfigError for the first thing that is wrong
+ */
+export function checkPatch(patch: unknown, path: string): Readonly<Partial<PolicyOptions>> {
+  validate(policyPatchSchema, patch, path);
+  const given = Object.entries(patch as object).filter(([, value]) => value !== undefined);
+  return ownCopy(Object.fromEntries(given) as Partial<PolicyOptions>);
+}
+
 /** What completing a policy needs to know of its surroundings. */
 export interface PolicySurroundings {
   readonly algorithms: Readonly<Record<string, Algorithm>>;
@@ -73,7 +89,7 @@ export interface PolicySurroundings {
  */
 export function completePolicy(
   name: string,
-  options: PolicyOptions,
+  options: Readonly<Partial<PolicyOptions>>,
   path: string,
   { algorithms, report }: PolicySurroundings,
 ): Policy {
@@ -106,12 +122,12 @@ export function completePolicy(
     countIf: given.countIf,
     skip: given.skip,
     onUnavailable: given.onUnavailable,
-    options: ownCopy(options),
+    options: ownCopy(options as PolicyOptions),
   });
 }
 
 /** A copy that nobody else can change: policies are patched from it long after they were made. */
-function ownCopy(options: PolicyOptions): Readonly<PolicyOptions> {
+export function ownCopy<T extends Partial<PolicyOptions>>(options: T): Readonly<T> {
   const { key } = options;
   return Object.freeze(Array.isArray(key) ? { ...options, key: [...key] } : { ...options });
 }

@@ -2,6 +2,7 @@ import * as v from 'valibot';
 import type { Quota } from './algorithm.js';
 import type { CallContext } from './call-context.js';
 import type { Duration } from './duration.js';
+import { RateLimitConfigError } from './errors.js';
 import type { MaybePromise } from './maybe-promise.js';
 import type { Policy } from './policy.js';
 import {
@@ -71,3 +72,14 @@ export function overriddenQuota(
 
 /** What the policy itself names: a burst that it leaves to the algorithm follows the subject's limit. */
 const ownNumbers = v.object({ burst: quotaRules.burst, maxDelay: quotaRules.maxDelay });
+
+/** @throws RateLimitConfigError where a resolver's answer can't be assigned to the charges */
+export function requireParallel(overrides: unknown, count: number): void {
+  if (overrides === undefined || (Array.isArray(overrides) && overrides.length === count)) return;
+  throw new RateLimitConfigError({
+    code: 'RL_INVALID_OPTION',
+    path: 'resolver.resolve()',
+    expected: `undefined, or an array of ${count}: an override or undefined for each charge`,
+    received: overrides,
+  });
+}

@@ -1,6 +1,6 @@
 import { chargeRequest } from './charge-request.js';
 import type { Duration } from './duration.js';
-import { notAvailable, RateLimitConfigError } from './errors.js';
+import { RateLimitConfigError } from './errors.js';
 import { BoundLimiter, type Limiter } from './limiter.js';
 import type { LimiterEngine } from './limiter-engine.js';
 import type { AcquireOptions, ConsumeOptions, RateLimiterStatus } from './limiter-options.js';
@@ -93,7 +93,13 @@ export class RateLimiter {
 
   /**
    * Changes a policy while it runs. The next decision sees it; what was used is kept, unless the algorithm changes.
-   * @throws RateLimitConfigError where the patch is wrong; then nothing has changed
+   *
+   * `process` (the default) changes it here, until a source changes the same fields. `fleet` has it stored by the last
+   * source that can, as `redisSource()`: here it holds when the promise resolves, on other instances within a second,
+   * and on those that start later. A field that is `undefined` is removed from what is stored.
+   * @throws RateLimitConfigError where the patch is wrong, or no source reaches the fleet; then nothing has changed
+   * @throws RateLimitError with `RL_REDIS_NOT_READY` or `RL_REDIS_TIMEOUT` where Redis can't be reached, or its answer
+   * was lost: then nothing has changed here, and the change may have been stored
    */
   async updatePolicy(
     name: string,
@@ -101,19 +107,15 @@ export class RateLimiter {
     options: { readonly scope?: 'process' | 'fleet' } = {},
   ): Promise<Policy> {
     const { scope = 'process' } = options;
-    if (scope === 'fleet') {
-      const expected = "'process': this version has no policy source that reaches the fleet";
-      throw notAvailable('updatePolicy.scope', expected, scope);
-    }
-    if (scope !== 'process') {
-      throw new RateLimitConfigError({
-        code: 'RL_INVALID_OPTION',
-        path: 'updatePolicy.scope',
-        expected: "'process'",
-        received: scope,
-      });
-    }
-    return this.#engine.update(this.#engine.slot(name), patch);
+    const slot = this.#engine.slot(name);
+    if (scope === 'fleet') return this.#engine.updateFleet(slot, patch);
+    if (scope === 'process') return this.#engine.update(slot, patch);
+    throw new RateLimitConfigError({
+      code: 'RL_INVALID_OPTION',
+      path: 'updatePolicy.scope',
+      expected: "'process' or 'fleet'",
+      received: scope,
+    });
   }
 
   /**

@@ -1,5 +1,5 @@
 /** Longer than any address; what is longer was made up, and must not buy memory here. */
-const MAX_KEY_LENGTH = 64;
+const MOST_CHARACTERS = 64;
 
 /**
  * Remembers what was used recently, in at most two generations of `capacity` entries each.
@@ -11,8 +11,14 @@ export class RecentCache<Value extends object> {
   #young = new Map<string, Value>();
   #old = new Map<string, Value>();
 
-  /** @param capacity entries a generation, at least 1. */
-  constructor(private readonly capacity: number) {}
+  /**
+   * @param capacity entries a generation, at least 1.
+   * @param longestKey in characters
+   */
+  constructor(
+    private readonly capacity: number,
+    private readonly longestKey = MOST_CHARACTERS,
+  ) {}
 
   get(key: string): Value | undefined {
     const young = this.#young.get(key);
@@ -22,9 +28,9 @@ export class RecentCache<Value extends object> {
     return old;
   }
 
-  /** Keeps the entry, unless its key is longer than 64 characters. */
+  /** Keeps the entry, unless its key is too long. */
   set(key: string, value: Value): void {
-    if (key.length > MAX_KEY_LENGTH) return;
+    if (key.length > this.longestKey) return;
     if (this.#young.size >= this.capacity) {
       this.#old = this.#young;
       this.#young = new Map();

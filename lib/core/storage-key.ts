@@ -1,5 +1,8 @@
 import { boundSubject } from './subject.js';
 
+/** What every key begins with, unless a prefix is given. */
+export const DEFAULT_PREFIX = 'distlimit';
+
 /** The layout of what is stored. Another layout gets another number, and so other keys. */
 const VERSION = 'v1';
 const BLOCK = 'block';

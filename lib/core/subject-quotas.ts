@@ -2,11 +2,15 @@ import type { Quota } from './algorithm.js';
 import type { CallContext } from './call-context.js';
 import type { ChargeRequest } from './charge-request.js';
 import type { Charge } from './driver.js';
-import { RateLimitConfigError } from './errors.js';
 import { andThen, type MaybePromise } from './maybe-promise.js';
 import type { Policy } from './policy.js';
 import type { PolicySurroundings } from './policy-completion.js';
-import { overriddenQuota, type PolicyResolver, type QuotaOverride } from './policy-resolver.js';
+import {
+  overriddenQuota,
+  requireParallel,
+  type PolicyResolver,
+  type QuotaOverride,
+} from './policy-resolver.js';
 import { RecentCache } from './recent-cache.js';
 
 /** How many quotas are remembered for a policy, in each of two generations: as many tiers as anybody has. */
@@ -71,15 +75,4 @@ function keyOf(override: QuotaOverride): string | undefined {
     key += value === undefined ? '|' : typeof value === 'number' ? `${value}|` : `'${value}'|`;
   }
   return key;
-}
-
-/** @throws RateLimitConfigError where a resolver's answer can't be assigned to the charges */
-function requireParallel(overrides: unknown, count: number): void {
-  if (overrides === undefined || (Array.isArray(overrides) && overrides.length === count)) return;
-  throw new RateLimitConfigError({
-    code: 'RL_INVALID_OPTION',
-    path: 'resolver.resolve()',
-    expected: `undefined, or an array of ${count}: an override or undefined for each charge`,
-    received: overrides,
-  });
 }

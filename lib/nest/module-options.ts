@@ -9,12 +9,12 @@ import {
   type HybridOptions,
   type MemoryOptions,
 } from '../core/engine-options.js';
-import { notAvailable, redacted } from '../core/errors.js';
 import type { RateLimitObserver } from '../core/observer.js';
 import type { RedisSource } from '../core/redis-source.js';
 import type { PolicyOptions } from '../core/policy.js';
 import type { PolicyResolver } from '../core/policy-resolver.js';
-import { boolean, callable, objectLike, parseWhole, rule, validate } from '../core/validation.js';
+import type { PolicySource } from '../core/policy-source.js';
+import { boolean, callable, isName, objectLike, parseWhole, rule, validate } from '../core/validation.js';
 import type { Verdict } from '../core/verdict.js';
 import type { HeaderFormat } from '../http/rate-limit-headers.js';
 import { parseTrustedProxies, type TrustedProxies } from '../http/trusted-proxies.js';
@@ -34,9 +34,10 @@ export interface RateLimitModuleOptions {
   hybrid?: HybridOptions;
   /** What every key in Redis begins with, without braces; default `distlimit`. Without effect in memory. */
   prefix?: string;
-  policies?: Record<string, PolicyOptions>;
-  /** Not in this version: given, start-up says so. */
-  sources?: readonly object[];
+  /** By name. Without `sources` each has a limit and a window; with them, sources may bring what is missing here. */
+  policies?: Record<string, Partial<PolicyOptions>>;
+  /** Where policies come from besides `policies`; later sources win, and changes apply while the application runs. */
+  sources?: readonly PolicySource[];
   /** Policies checked on every handler the guard sees, before what decorators add. */
   global?: string | string[];
   /** Per-key quota: tiers, tenants. */
@@ -86,19 +87,22 @@ const trustedProxies = rule(
   (value) => value as TrustedProxies,
 );
 
-/** Part of the contract, not of this version: given, they are an error that says so. */
-const LATER: Record<string, string> = {
-  sources: 'nothing: this version has no policy sources, use `policies` and updatePolicy()',
-};
-
 const optionsSchema = v.strictObject({
   ...engineRules,
   policies: v.optional(
     rule('RL_INVALID_OPTION', 'an object of policies by name', (value) =>
       typeof value === 'object' && value !== null && !Array.isArray(value)
-        ? (value as Record<string, PolicyOptions>)
+        ? (value as Record<string, Partial<PolicyOptions>>)
         : undefined,
     ),
+  ),
+  sources: v.optional(
+    v.array(
+      rule('RL_INVALID_OPTION', 'a PolicySource: an object with a name and open()', (value) =>
+        isSource(value) ? value : undefined,
+      ),
+    ),
+    () => [],
   ),
   global: v.optional(names, []),
   resolver: v.optional(
@@ -125,17 +129,18 @@ const optionsSchema = v.strictObject({
   registerGuard: v.optional(boolean(), true),
 });
 
+function isSource(value: unknown): value is PolicySource {
+  const { name, open, unit } = (value ?? {}) as Partial<PolicySource>;
+  return (
+    isName(name) && typeof open === 'function' && (unit === undefined || unit === 'set' || unit === 'policy')
+  );
+}
+
 /** The module's options, checked and completed: what is injected. Policies are completed by the registry. */
 export type CompletedOptions = v.InferOutput<typeof optionsSchema>;
 
 /** @throws RateLimitConfigError for the first thing that is wrong */
 export function completeOptions(given: RateLimitModuleOptions): CompletedOptions {
-  if (typeof given === 'object' && given !== null) {
-    const entries = given as Record<string, unknown>;
-    for (const [path, expected] of Object.entries(LATER)) {
-      if (entries[path] !== undefined) throw notAvailable(path, expected, redacted(entries[path]));
-    }
-  }
   const options = validate(optionsSchema, given, '');
   if (options.trustedProxies !== undefined && options.trustedProxies !== 'adapter') {
     parseTrustedProxies(options.trustedProxies);

@@ -1,7 +1,10 @@
 import { Logger, Scope, type Provider } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
-import { onceEach, type DiagnosticSink } from '../core/diagnostics.js';
+import { onceEach, type Diagnostic, type DiagnosticSink } from '../core/diagnostics.js';
 import { LimiterEngine, type LimiterEngineParts } from '../core/limiter-engine.js';
+import type { PolicyRegistry } from '../core/policy-registry.js';
+import { PolicySources } from '../core/policy-sources.js';
+import { DEFAULT_PREFIX } from '../core/storage-key.js';
 import { engineParts } from '../create-rate-limiter.js';
 import { requestedLimiters } from './decorators/inject-limiter.decorator.js';
 import { Enforcer } from './enforcer.js';
@@ -105,13 +108,27 @@ async function partsOf(options: CompletedOptions, report: DiagnosticSink): Promi
   };
   // There from the start: an application may begin without Redis.
   const observers = [new OperatorLog(logger)];
-  const parts = engineParts({ ...given, enabled, observers }, report, (registry) => {
+  const define = (registry: PolicyRegistry) => {
     for (const [name, policy] of Object.entries(options.policies ?? {})) {
       registry.define(name, policy, `policies.${name}`);
     }
-  });
-  await parts.driver.started;
-  return parts;
+  };
+  const sources = new PolicySources(options.sources, tellOfSources);
+  await sources.open({ redis, prefix: prefix ?? DEFAULT_PREFIX });
+  try {
+    const parts = engineParts({ ...given, enabled, observers }, report, define, sources);
+    await parts.driver.started;
+    return parts;
+  } catch (error) {
+    await sources.close();
+    throw error;
+  }
+}
+
+/** What happens to sources may happen again, and is told each time. */
+function tellOfSources({ code, message }: Diagnostic): void {
+  if (code === 'RL_SOURCE_CHANGED') logger.log(`${code}: ${message}`);
+  else logger.warn(`${code}: ${message}`);
 }
 
 /** Transient, so that a limiter which another application of the process asked for is not made here. */

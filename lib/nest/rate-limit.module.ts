@@ -124,6 +124,7 @@ export class RateLimitModule
   }
 
   async onApplicationBootstrap(): Promise<void> {
+    this.#parts.registry.started();
     const plans = this.#plans.all();
     const reachesGateways = !plans.some(isOfGateway) || (await gatewaysGetGlobalGuards());
     reportUnboundHandlers(plans, this.#config, this.#report, reachesGateways);

@@ -142,7 +142,7 @@ describe('a change that needs the interceptor', () => {
       limit: 9,
     });
     await expect(service.updatePolicy('by-ip', { limit: 3 }, { scope: 'fleet' })).rejects.toMatchObject({
-      code: 'RL_NOT_AVAILABLE',
+      code: 'RL_NO_FLEET_SOURCE',
     });
   });
 

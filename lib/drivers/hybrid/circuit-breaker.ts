@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/clock.js';
 import type { BreakerChangeEvent } from '../../core/observer.js';
-import { startBackgroundTimer } from './background-timer.js';
+import { startBackgroundTimer } from '../../core/background-timer.js';
 
 /** What the breaker is doing. Times are the clock's milliseconds. */
 export type BreakerState =

@@ -16,6 +16,7 @@ import type {
   ReconcileEvent,
 } from '../../core/observer.js';
 import type { RedisSource } from '../../core/redis-source.js';
+import { DEFAULT_PREFIX } from '../../core/storage-key.js';
 import { decideInParts } from '../group-in-parts.js';
 import type { DecidedGroup } from '../redis/operations.js';
 import { RedisDriver } from '../redis/redis-driver.js';
@@ -45,7 +46,6 @@ export interface HybridDriverOptions extends HybridOptions {
   readonly report?: DiagnosticSink;
 }
 
-const DEFAULT_PREFIX = 'distlimit';
 const DEFAULT_MAX_KEYS = 1_000_000;
 
 /**

@@ -1,10 +1,9 @@
 import type { Clock } from '../../core/clock.js';
-import { RateLimitError } from '../../core/errors.js';
 import { NumberPacker } from '../redis/number-packer.js';
 import { BATCH, NONE } from '../redis/protocol.js';
 import type { RedisConnection } from '../redis/redis-connection.js';
-import { startDeadline } from '../redis/turn-batcher.js';
 import type { Script } from '../redis/universal-script.js';
+import { timeout, withinDeadline } from '../redis/within-deadline.js';
 import type { ServerClock } from './server-clock.js';
 
 const BYTES = 8;
@@ -47,19 +46,6 @@ export class RedisCall {
     if (outcome === BATCH.late) throw timeout(timeoutMs);
     return answers;
   }
-}
-
-function withinDeadline<T>(timeoutMs: number, work: () => Promise<T>): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const deadline = startDeadline(timeoutMs, () => reject(timeout(timeoutMs)));
-    work()
-      .then(resolve, reject)
-      .finally(() => deadline.stop());
-  });
-}
-
-function timeout(timeoutMs: number): RateLimitError {
-  return new RateLimitError('RL_REDIS_TIMEOUT', `Redis did not answer within ${timeoutMs} ms`);
 }
 
 function doublesOf(bytes: Buffer): number[] {

@@ -5,7 +5,7 @@ import { RateLimitError } from '../../core/errors.js';
 import type { BreakerChangeEvent } from '../../core/observer.js';
 import type { RedisDriver } from '../redis/redis-driver.js';
 import { isRedisUnavailable } from '../redis/redis-errors.js';
-import { startBackgroundTimer } from './background-timer.js';
+import { startBackgroundTimer } from '../../core/background-timer.js';
 import { CircuitBreaker, COOL_OFF_JITTER, type BreakerState } from './circuit-breaker.js';
 import { DataSets } from './data-sets.js';
 import { DeferredChanges } from './deferred-changes.js';

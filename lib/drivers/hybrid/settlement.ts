@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { Counter } from '../../core/driver.js';
 import type { RedisDriver } from '../redis/redis-driver.js';
-import { startBackgroundTimer } from './background-timer.js';
+import { startBackgroundTimer } from '../../core/background-timer.js';
 import type { FleetUsage, Remembered } from './fleet-usage.js';
 import type { OutageLedger, Payment } from './outage-ledger.js';
 import type { Reconciliation } from './reconciliation.js';

@@ -77,19 +77,28 @@ export class RedisConnection {
     return this.#state === 'ready' ? undefined : this.#becomesReady();
   }
 
+  /** Runs a batch. */
+  run({ script, keys, numbers }: PackedBatch, channel: string): Promise<Buffer> {
+    return this.evaluate(script, keys, [numbers, channel]) as Promise<Buffer>;
+  }
+
   /**
    * Runs a script, and sends it whole where the server doesn't have it: after a restart, a failover, `SCRIPT FLUSH`, or
    * on another node.
    */
-  async run({ script, keys, numbers }: PackedBatch, channel: string): Promise<Buffer> {
+  async evaluate(
+    script: Script,
+    keys: readonly string[],
+    args: readonly (string | Buffer)[],
+  ): Promise<unknown> {
     const client = this.#client!;
     try {
-      return (await client.evalshaBuffer(script.sha, keys.length, ...keys, numbers, channel)) as Buffer;
+      return await client.evalshaBuffer(script.sha, keys.length, ...keys, ...args);
     } catch (error) {
       if (!isScriptMissing(error)) throw this.#noted(error);
     }
     try {
-      return (await client.evalBuffer(script.source, keys.length, ...keys, numbers, channel)) as Buffer;
+      return await client.evalBuffer(script.source, keys.length, ...keys, ...args);
     } catch (error) {
       throw this.#noted(error);
     }

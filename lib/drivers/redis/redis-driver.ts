@@ -4,7 +4,7 @@ import { wholeTime, type Clock } from '../../core/clock.js';
 import type { Charge, Counter, Decision, Driver, DriverStatus } from '../../core/driver.js';
 import { RateLimitError } from '../../core/errors.js';
 import { keyPrefixOf, parseRedisSource, type RedisSource } from '../../core/redis-source.js';
-import { StorageKeys } from '../../core/storage-key.js';
+import { DEFAULT_PREFIX, StorageKeys } from '../../core/storage-key.js';
 import { decideInParts } from '../group-in-parts.js';
 import { DenyCache } from './deny-cache.js';
 import {
@@ -38,7 +38,6 @@ export interface RedisDriverOptions {
   readonly onDecided?: (charges: readonly Charge[], decided: DecidedGroup) => void;
 }
 
-const DEFAULT_PREFIX = 'distlimit';
 const DEFAULT_TIMEOUT_MS = 1_000;
 const DEFAULT_RECONNECT_GRACE_MS = 1_000;
 

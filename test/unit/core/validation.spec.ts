@@ -150,7 +150,7 @@ describe("the module's options", () => {
       'RL_INVALID_OPTION',
       'hybrid.expectedInstances',
     ],
-    ['sources', { sources: [] }, 'RL_NOT_AVAILABLE', 'sources'],
+    ['a source that is none', { sources: [{ name: 'x' }] }, 'RL_INVALID_OPTION', 'sources.0'],
   ])('refuse %s', (_title, wrong, code, path) => {
     expect(problemOf(() => completeOptions(wrong as never))).toMatchObject({ code, path });
   });

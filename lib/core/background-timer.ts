@@ -1,5 +1,5 @@
-import { outsideAnyCall } from '../../core/async-context.js';
-import { startTimer, type Clock } from '../../core/clock.js';
+import { outsideAnyCall } from './async-context.js';
+import { startTimer, type Clock } from './clock.js';
 
 /**
  * A one-shot timer that keeps neither the process alive nor anything of the call during which it was started. In the
