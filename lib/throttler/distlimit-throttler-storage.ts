@@ -9,6 +9,7 @@ import { canDelay } from '../core/patience.js';
 import type { OnUnavailable, Policy, PolicyOptions } from '../core/policy.js';
 import { RateLimiter } from '../core/rate-limiter.js';
 import { validate } from '../core/validation.js';
+import { RateLimiterService } from '../nest/rate-limiter.service.js';
 import { engineParts } from '../create-rate-limiter.js';
 import { ThrottledPolicies } from './throttled-policies.js';
 
@@ -52,11 +53,11 @@ export class DistlimitThrottlerStorage implements ThrottlerStorage, OnModuleInit
   readonly #policies: ThrottledPolicies;
 
   constructor(options?: ThrottlerStorageOptions);
-  constructor(limiter: RateLimiter, options?: ThrottlerPolicyOptions);
+  constructor(limiter: RateLimiterService, options?: ThrottlerPolicyOptions);
   /** @throws RateLimitConfigError for the first thing that is wrong */
-  constructor(first: RateLimiter | ThrottlerStorageOptions = {}, second: ThrottlerPolicyOptions = {}) {
+  constructor(first: RateLimiterService | ThrottlerStorageOptions = {}, second: ThrottlerPolicyOptions = {}) {
     let shared: Partial<PolicyOptions>;
-    if (first instanceof RateLimiter) {
+    if (first instanceof RateLimiterService) {
       shared = given(validate(v.strictObject(policyRules), second, PATH));
       this.#engine = RateLimiter.engineOf(first);
       requireThrottling(this.#engine.draft('throttler', { ...EXAMPLE, ...shared }, PATH).current);
@@ -79,7 +80,8 @@ export class DistlimitThrottlerStorage implements ThrottlerStorage, OnModuleInit
   /**
    * Counts a hit. One that is over the limit takes nothing, and blocks its key for `blockDuration` from then on.
    * @param key what the throttler made of handler, throttler and tracker
-   * @param ttl, blockDuration in milliseconds
+   * @param ttl in milliseconds
+   * @param blockDuration in milliseconds
    * @returns times in seconds, rounded up, as throttlers take them
    */
   async increment(
