@@ -11,7 +11,7 @@ const TENANTS: Record<string, string> = { acme: 'enterprise', zenith: 'pro' };
 
 /** Tenants on a plan have its numbers, others those of the policy. */
 export class Plans implements PolicyResolver {
-  async resolve({ charges }: ResolverRequest): Promise<(QuotaOverride | undefined)[]> {
+  async resolve({ charges }: ResolverRequest) {
     return charges.map(({ subject }) => PLANS[TENANTS[subject.replace('header:x-tenant:', '')] ?? '']);
   }
 }
