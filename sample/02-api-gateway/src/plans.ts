@@ -32,7 +32,7 @@ export function customerOrAddress(call: CallContext): string | undefined {
 export class Plans implements PolicyResolver {
   readonly #quotas = new Map([...CUSTOMERS.values()].map(({ id, plan }) => [subjectOf.key(id), PLANS[plan]]));
 
-  resolve({ charges }: ResolverRequest): (QuotaOverride | undefined)[] {
+  resolve({ charges }: ResolverRequest) {
     return charges.map(({ policy, subject }) => (policy === 'plan' ? this.#quotas.get(subject) : undefined));
   }
 }
