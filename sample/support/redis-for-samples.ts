@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
+import { freePort } from './free-port.js';
 
 /** Where a sample counts. */
 export interface RedisForSample {
@@ -83,13 +83,4 @@ function saysReady({ stdout }: ChildProcess): Promise<boolean> {
       if (text.includes('Ready to accept')) resolve(true);
     });
   });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
