@@ -7,18 +7,11 @@ import {
   type MeterProvider,
   type ObservableCallback,
 } from '@opentelemetry/api';
-import type {
-  BreakerChangeEvent,
-  DecisionEvent,
-  DriverErrorEvent,
-  ObservedLimiter,
-  PolicyChangeEvent,
-  RateLimitObserver,
-  ReconcileEvent,
-} from '../core/observer.js';
+import type { DecisionEvent } from '../core/observer.js';
 import { LimiterTally } from '../metrics/limiter-tally.js';
 import { DURATION_BUCKETS, METRIC_NAMES, METRICS, type MetricName } from '../metrics/metrics.js';
 import { SERVED_BY } from '../metrics/policy-tally.js';
+import { TallyingObserver } from '../metrics/tallying-observer.js';
 
 export interface OpenTelemetryObserverOptions {
   /** Where instruments are made. Default: a meter `nestjs-distlimit` of `meterProvider`. */
@@ -37,9 +30,7 @@ export interface OpenTelemetryObserverOptions {
  * Counts what a limiter does with OpenTelemetry, and marks denials in the active span: `observers: [new
  * OpenTelemetryObserver()]`, after the SDK has been started. It watches one limiter.
  */
-export class OpenTelemetryObserver implements RateLimitObserver {
-  readonly timesDecisions = true;
-  readonly #tally: LimiterTally;
+export class OpenTelemetryObserver extends TallyingObserver {
   readonly #spanEvents: boolean;
   readonly #withSubjects: boolean;
   readonly #removers: (() => void)[] = [];
@@ -47,42 +38,23 @@ export class OpenTelemetryObserver implements RateLimitObserver {
   constructor(options: OpenTelemetryObserverOptions = {}) {
     const { meterProvider = metrics, routeLabel = false, spanEvents = true, subjects = false } = options;
     const meter = options.meter ?? meterProvider.getMeter('nestjs-distlimit');
-    this.#spanEvents = spanEvents;
-    this.#withSubjects = subjects;
     const durations = durationsOf(meter);
     const attributes = SERVED_BY.map((servedBy): Attributes => ({ served_by: servedBy }));
-    this.#tally = new LimiterTally({
+    const tally = new LimiterTally({
       withRoutes: routeLabel,
       onDuration: (seconds, servedBy) => durations.record(seconds, attributes[servedBy]),
     });
+    super(tally);
+    this.#spanEvents = spanEvents;
+    this.#withSubjects = subjects;
     for (const name of METRIC_NAMES) {
-      if (name !== 'evaluation_duration_seconds') this.#observe(meter, name);
+      if (name !== 'evaluation_duration_seconds') this.#observe(meter, name, tally);
     }
   }
 
-  attached(limiter: ObservedLimiter): void {
-    this.#tally.attached(limiter);
-  }
-
-  decision(event: DecisionEvent): void {
-    this.#tally.decision(event);
+  override decision(event: DecisionEvent): void {
+    super.decision(event);
     if (this.#spanEvents && event.outcome !== 'allowed') this.#mark(event);
-  }
-
-  policyChange(event: PolicyChangeEvent): void {
-    this.#tally.policyChange(event);
-  }
-
-  driverError(event: DriverErrorEvent): void {
-    this.#tally.driverError(event);
-  }
-
-  breakerChange(event: BreakerChangeEvent): void {
-    this.#tally.breakerChange(event);
-  }
-
-  reconcile(event: ReconcileEvent): void {
-    this.#tally.reconcile(event);
   }
 
   /** The meter asks no more. */
@@ -90,7 +62,11 @@ export class OpenTelemetryObserver implements RateLimitObserver {
     for (const remove of this.#removers.splice(0)) remove();
   }
 
-  #observe(meter: Meter, name: Exclude<MetricName, 'evaluation_duration_seconds'>): void {
+  #observe(
+    meter: Meter,
+    name: Exclude<MetricName, 'evaluation_duration_seconds'>,
+    tally: LimiterTally,
+  ): void {
     const { kind, help, unit } = METRICS[name];
     const options = { description: help, unit };
     const instrument =
@@ -98,7 +74,7 @@ export class OpenTelemetryObserver implements RateLimitObserver {
         ? meter.createObservableGauge(instrumentName(name), options)
         : meter.createObservableCounter(instrumentName(name), options);
     const callback: ObservableCallback = (result) => {
-      for (const { labels, value } of this.#tally.read(name)) result.observe(value, labels);
+      for (const { labels, value } of tally.read(name)) result.observe(value, labels);
     };
     instrument.addCallback(callback);
     this.#removers.push(() => instrument.removeCallback(callback));

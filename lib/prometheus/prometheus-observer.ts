@@ -1,18 +1,10 @@
 import { Inject, Injectable, Optional } from '@nestjs/common';
 import { register, type Counter, type Gauge, type Histogram, type Metric } from 'prom-client';
-import type {
-  BreakerChangeEvent,
-  DecisionEvent,
-  DriverErrorEvent,
-  ObservedLimiter,
-  PolicyChangeEvent,
-  RateLimitObserver,
-  ReconcileEvent,
-} from '../core/observer.js';
 import { DurationTally } from '../metrics/duration-tally.js';
 import { LimiterTally, type Sample } from '../metrics/limiter-tally.js';
 import { METRIC_NAMES, METRICS, type MetricName } from '../metrics/metrics.js';
 import { SERVED_BY } from '../metrics/policy-tally.js';
+import { TallyingObserver } from '../metrics/tallying-observer.js';
 import { addObservations, addSource, getOrCreate, requireFamily } from './metric-family.js';
 import { completePrometheusOptions, type PrometheusObserverOptions } from './prometheus-options.js';
 
@@ -29,9 +21,7 @@ export interface PrometheusParts {
  * `RateLimitPrometheusModule` it need not be named at all. It watches one limiter.
  */
 @Injectable()
-export class PrometheusObserver implements RateLimitObserver {
-  readonly timesDecisions = true;
-  readonly #tally: LimiterTally;
+export class PrometheusObserver extends TallyingObserver {
   readonly #removers: (() => void)[] = [];
   readonly #flushes: (() => void)[] = [];
 
@@ -44,44 +34,21 @@ export class PrometheusObserver implements RateLimitObserver {
     const metricOf = (name: MetricName) =>
       made.metrics?.get(name) ?? getOrCreate(name, options, options.registry ?? register);
     const durations = SERVED_BY.map(() => new DurationTally(options.buckets));
-    this.#tally = new LimiterTally({
+    const tally = new LimiterTally({
       withRoutes: options.routeLabel,
       onDuration: (seconds, servedBy) => durations[servedBy]!.add(seconds),
     });
+    super(tally);
     for (const name of METRIC_NAMES) {
       const metric = metricOf(name);
       requireFamily(metric, name, options);
       const flush =
         name === 'evaluation_duration_seconds'
           ? filling(metric, durations)
-          : (METRICS[name].kind === 'gauge' ? setting : raising)(metric, () => this.#tally.read(name));
+          : (METRICS[name].kind === 'gauge' ? setting : raising)(metric, () => tally.read(name));
       this.#flushes.push(flush);
       this.#removers.push(addSource(metric, flush));
     }
-  }
-
-  attached(limiter: ObservedLimiter): void {
-    this.#tally.attached(limiter);
-  }
-
-  decision(event: DecisionEvent): void {
-    this.#tally.decision(event);
-  }
-
-  policyChange(event: PolicyChangeEvent): void {
-    this.#tally.policyChange(event);
-  }
-
-  driverError(event: DriverErrorEvent): void {
-    this.#tally.driverError(event);
-  }
-
-  breakerChange(event: BreakerChangeEvent): void {
-    this.#tally.breakerChange(event);
-  }
-
-  reconcile(event: ReconcileEvent): void {
-    this.#tally.reconcile(event);
   }
 
   /** Leaves in the registry what was counted, and is asked no more. */

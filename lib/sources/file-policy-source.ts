@@ -10,6 +10,7 @@ import type {
 } from '../core/policy-source.js';
 import { validate, wholeNumber } from '../core/validation.js';
 import { startBackgroundTimer } from '../core/background-timer.js';
+import { untilQuiet } from './until-quiet.js';
 import { MOST_BYTES, readPolicyDocument, type PolicyDocument } from './policy-document.js';
 
 export interface FilePolicySourceOptions {
@@ -57,8 +58,6 @@ class OpenFileSource implements OpenPolicySource {
   #document: PolicyDocument = { policies: {}, where: () => '' };
   #isAway = false;
   #isClosed = false;
-  #isReading = false;
-  #readAgain = false;
 
   constructor(file: string, pollMs: number, context: PolicySourceContext) {
     this.#file = file;
@@ -98,19 +97,7 @@ class OpenFileSource implements OpenPolicySource {
     unwatchFile(this.#file, this.#onChange);
   }
 
-  readonly #onChange: StatsListener = () => {
-    if (this.#isReading) this.#readAgain = true;
-    else void this.#readUntilQuiet();
-  };
-
-  async #readUntilQuiet(): Promise<void> {
-    this.#isReading = true;
-    do {
-      this.#readAgain = false;
-      await this.#reload();
-    } while (this.#readAgain && !this.#isClosed);
-    this.#isReading = false;
-  }
+  readonly #onChange: StatsListener = untilQuiet(() => this.#reload());
 
   async #reload(): Promise<void> {
     let problem: Error | undefined;

@@ -14,6 +14,7 @@ import { RedisConnection } from '../drivers/redis/redis-connection.js';
 import { isRedisUnavailable } from '../drivers/redis/redis-errors.js';
 import { NOTHING_STORED, PolicyStore, type StoredPolicies } from './policy-store.js';
 import { POLICY_STORE_SCRIPT } from './policy-store-script.js';
+import { untilQuiet } from './until-quiet.js';
 
 export interface RedisPolicySourceOptions {
   /** Where Redis is; default: the module's `redis`. */
@@ -79,8 +80,6 @@ class OpenRedisSource implements OpenPolicySource {
   #policies: PolicySet = {};
   #isAway = false;
   #isClosed = false;
-  #isReading = false;
-  #readAgain = false;
   #cancelPoll = () => {};
   /** Updates of this instance go one after the other. */
   #lastUpdate: Promise<unknown> = Promise.resolve();
@@ -156,20 +155,7 @@ class OpenRedisSource implements OpenPolicySource {
     });
   }
 
-  /** Reads now, or once more where that is being done: what it finds may be older than the news. */
-  #readSoon(): void {
-    if (this.#isReading) this.#readAgain = true;
-    else void this.#readUntilQuiet();
-  }
-
-  async #readUntilQuiet(): Promise<void> {
-    this.#isReading = true;
-    do {
-      this.#readAgain = false;
-      await this.#read().catch((error: unknown) => this.#tellAway(error));
-    } while (this.#readAgain && !this.#isClosed);
-    this.#isReading = false;
-  }
+  readonly #readSoon = untilQuiet(() => this.#read().catch((error: unknown) => this.#tellAway(error)));
 
   async #read(): Promise<void> {
     if (this.#isClosed) return;

@@ -6,6 +6,8 @@ import { BATCH, OPERATION, RESULT } from './protocol.js';
  * anything else nothing was written, and it goes the way of all others.
  */
 export const LUA_SINGLE_CHARGE = `
+-- Its numbers: not-after and time; one quota, of six from the 4th on; no key that is used twice; from the 11th on one
+-- decision of one charge: key, quota, cost, block, shadow.
 if #input == 17 and input[11] == ${OPERATION.decide} and input[12] == 1 then
   local algorithm = algorithmAt(input[4])
   local entry = newEntry()
