@@ -1,3 +1,5 @@
+import type { Writable } from 'node:stream';
+
 /**
  * What this library needs of an ioredis client, `Redis` or `Cluster`, of either major. Declared here, so that the
  * published types don't need ioredis where Redis isn't used.
@@ -6,6 +8,8 @@ export interface RedisClient {
   readonly status: string;
   readonly isCluster?: boolean;
   readonly options: object;
+  /** The socket, once there is one; a cluster's client has none of its own. */
+  readonly stream?: Pick<Writable, 'cork' | 'uncork'>;
   connect(): Promise<unknown>;
   disconnect(reconnect?: boolean): void;
   duplicate(...overrides: unknown[]): RedisClient;

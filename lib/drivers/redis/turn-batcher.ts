@@ -108,7 +108,9 @@ export class TurnBatcher {
       if (there === undefined) slots.set(slot, [pending]);
       else there.push(pending);
     }
-    for (const [slot, there] of slots) this.#sendInParts(there, slot);
+    this.#options.connection.inOneWrite(() => {
+      for (const [slot, there] of slots) this.#sendInParts(there, slot);
+    });
   }
 
   #sendInParts(queue: readonly Pending[], slot: number): void {
