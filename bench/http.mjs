@@ -9,13 +9,13 @@ import { median } from './support/statistics.mjs';
 
 const SERVER = fileURLToPath(new URL('children/http-server.mjs', import.meta.url));
 const ADAPTERS = ['fastify', 'express'];
-const GUARDS = ['unguarded', 'distlimit', 'throttler'];
+const GUARDS = ['unguarded', 'headers', 'distlimit', 'throttler'];
 const CLIENTS = 1_000;
 const CONNECTIONS = 32;
 
 const { quick, json } = parseArguments();
-const rounds = quick ? 1 : 7;
-const seconds = quick ? 1 : 4;
+const rounds = quick ? 1 : 21;
+const seconds = quick ? 1 : 2;
 
 async function start(adapter, guard) {
   const child = fork(SERVER, [adapter, guard]);
@@ -81,7 +81,7 @@ const results = ADAPTERS.map((adapter) => {
       GUARDS.map((guard) => [guard, Math.round(median(of(guard).perSecond))]),
     ),
     cpuUsPerRequest: Object.fromEntries(GUARDS.map((guard) => [guard, round1(median(of(guard).cpuUs))])),
-    addedUs: { distlimit: round1(addedUs('distlimit')), throttler: round1(addedUs('throttler')) },
+    addedUs: Object.fromEntries(GUARDS.slice(1).map((guard) => [guard, round1(addedUs(guard))])),
     requestsOfUnguarded: ratio(
       median(of('distlimit').perSecond.map((n, round) => n / bare.perSecond[round])),
     ),

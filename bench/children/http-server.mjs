@@ -1,4 +1,4 @@
-// A server to put under load: `http-server.mjs <express|fastify> <unguarded|distlimit|throttler>`. Speaks to its parent:
+// A server to put under load: `http-server.mjs <express|fastify> <unguarded|headers|distlimit|throttler>`. Speaks to its parent:
 // { port } when it is ready, and for every message { cpuMs, requests } since the last one.
 import 'reflect-metadata';
 import { Controller, Get, Module } from '@nestjs/common';
@@ -36,6 +36,18 @@ const GUARDS = {
       ],
     };
   },
+  // What a guard costs that decides nothing: Nest's call of it, and headers as long as a limiter's.
+  headers: async () => {
+    class HeadersGuard {
+      canActivate(context) {
+        const response = context.switchToHttp().getResponse();
+        setHeader(response, 'RateLimit-Policy', '"ping";q=1000000000;w=3600');
+        setHeader(response, 'RateLimit', '"ping";r=999999999;t=1');
+        return true;
+      }
+    }
+    return { providers: [{ provide: APP_GUARD, useClass: HeadersGuard }] };
+  },
   throttler: async () => {
     const { ThrottlerGuard, ThrottlerModule } = await import('@nestjs/throttler');
     return {
@@ -45,6 +57,11 @@ const GUARDS = {
     };
   },
 };
+
+function setHeader(response, name, value) {
+  if (adapterName === 'express') response.setHeader(name, value);
+  else response.header(name, value);
+}
 
 class AppModule {}
 const added = await GUARDS[guardName]();
