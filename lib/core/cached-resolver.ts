@@ -58,9 +58,11 @@ class CachedResolver implements PolicyResolver {
   readonly #clock: Clock;
   /** By policy, then by subject. */
   readonly #answers = new Map<string, RecentCache<Answer>>();
+  readonly concerns: PolicyResolver['concerns'];
 
   constructor(resolver: PolicyResolver, ttlMs: number, capacity: number, clock: Clock) {
     this.#resolver = resolver;
+    this.concerns = resolver.concerns;
     this.#ttlMs = ttlMs;
     this.#capacity = capacity;
     this.#clock = clock;

@@ -14,7 +14,7 @@ import type { Policy, PolicyOptions } from './policy.js';
 import type { PolicySurroundings } from './policy-completion.js';
 import type { PolicyChanges } from './policy-changes.js';
 import type { PolicyRegistry, PolicySlot } from './policy-registry.js';
-import type { PolicyResolver } from './policy-resolver.js';
+import { requireConcerns, type PolicyResolver } from './policy-resolver.js';
 import type { PolicySources } from './policy-sources.js';
 import { subjectHash } from './subject-hash.js';
 import { SubjectQuotas } from './subject-quotas.js';
@@ -70,9 +70,14 @@ export class LimiterEngine {
     if (parts.enabled && parts.hashKeys === undefined) this.#fastPath = parts.driver.synchronous;
   }
 
-  /** Gives subjects quotas of their own from now on. */
+  /**
+   * Gives subjects quotas of their own from now on.
+   * @throws RateLimitConfigError where it concerns policies that there are not
+   */
   useResolver(resolver: PolicyResolver): void {
-    this.#quotas.resolver = resolver;
+    requireConcerns(resolver.concerns);
+    for (const name of resolver.concerns ?? []) this.#parts.registry.slot(name, 'resolver.concerns');
+    this.#quotas.useResolver(resolver);
     this.#fastPath = undefined;
   }
 
@@ -99,12 +104,20 @@ export class LimiterEngine {
     return this.#parts.registry.draft(name, options, path);
   }
 
-  /** Decides charges together; synchronous where the driver and the resolver are. */
-  decide(requests: readonly ChargeRequest[], call?: CallContext): MaybePromise<readonly Verdict[]> {
+  /**
+   * Decides charges together; synchronous where the driver and the resolver are.
+   *
+   * @param later what else of the call will be decided: see {@link SubjectQuotas.charges}
+   */
+  decide(
+    requests: readonly ChargeRequest[],
+    call?: CallContext,
+    later?: readonly { readonly slot: PolicySlot }[],
+  ): MaybePromise<readonly Verdict[]> {
     this.#requireOpen();
     if (requests.length === 0) return [];
     if (this.#idle) return requests.map((request) => this.#unlimited(request));
-    return andThen(this.#quotas.charges(requests, call), (charges) =>
+    return andThen(this.#quotas.charges(requests, call, later), (charges) =>
       this.#verdicts(requests, charges, () => this.#driver.decide(charges), call),
     );
   }

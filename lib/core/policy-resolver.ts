@@ -30,7 +30,12 @@ export interface QuotaOverride {
 
 /** Gives subjects quotas of their own: tiers, tenants. */
 export interface PolicyResolver {
+  /** The names of the policies that it may have numbers for; default all. It is asked about no others. */
+  readonly concerns?: readonly string[] | undefined;
   /**
+   * Asked once for a call at most: where everything that it concerns is decided in the guard, there; else after the
+   * guards, about what is decided then.
+   *
    * One answer for each charge, in the order of `charges`: `undefined` keeps the policy's numbers. `undefined` in
    * place of the array keeps them for all.
    */
@@ -72,6 +77,18 @@ export function overriddenQuota(
 
 /** What the policy itself names: a burst that it leaves to the algorithm follows the subject's limit. */
 const ownNumbers = v.object({ burst: quotaRules.burst, maxDelay: quotaRules.maxDelay });
+
+/** @throws RateLimitConfigError where the names of policies are something else */
+export function requireConcerns(concerns: unknown): void {
+  if (concerns === undefined || (Array.isArray(concerns) && concerns.every((c) => typeof c === 'string')))
+    return;
+  throw new RateLimitConfigError({
+    code: 'RL_INVALID_OPTION',
+    path: 'resolver.concerns',
+    expected: 'undefined, or an array of policy names',
+    received: concerns,
+  });
+}
 
 /** @throws RateLimitConfigError where a resolver's answer can't be assigned to the charges */
 export function requireParallel(overrides: unknown, count: number): void {

@@ -9,16 +9,18 @@ import { NEST_METADATA } from './nest-metadata.js';
 import { RateLimitGuard } from './rate-limit.guard.js';
 import { RateLimitInterceptor } from './rate-limit.interceptor.js';
 
-/** Reports handlers whose policies nobody would check, because guard or interceptor is bound nowhere. */
+/**
+ * Reports handlers whose policies nobody would check, because guard or interceptor is bound nowhere.
+ * @param getsGlobal whether Nest gives a handler what is bound globally
+ */
 export function reportUnboundHandlers(
   plans: readonly HandlerPlan[],
   config: ApplicationConfig,
   report: DiagnosticSink,
-  reachesGateways: boolean,
+  getsGlobal: (plan: HandlerPlan) => boolean,
 ): void {
   const limited = plans.filter(({ policies }) => policies.length > 0);
   const guardIsGlobal = config.getGlobalGuards().some((guard) => guard instanceof RateLimitGuard);
-  const getsGlobal = (plan: HandlerPlan) => reachesGateways || !isOfGateway(plan);
   const unguarded = limited.filter(
     (plan) => !(guardIsGlobal && getsGlobal(plan)) && !isBound(plan, NEST_METADATA.guards, RateLimitGuard),
   );
@@ -91,6 +93,11 @@ function globallyIntercepted(config: ApplicationConfig): boolean {
 /** Whether a handler is for messages of sockets. */
 export function isOfGateway({ handler }: HandlerPlan): boolean {
   return Reflect.hasMetadata(NEST_METADATA.event, handler);
+}
+
+/** Whether a handler is for messages of microservices. */
+export function isOfMessages({ handler }: HandlerPlan): boolean {
+  return Reflect.hasMetadata(NEST_METADATA.pattern, handler);
 }
 
 function isBound({ handlerClass, handler }: HandlerPlan, key: string, wanted: unknown): boolean {

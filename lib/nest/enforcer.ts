@@ -110,7 +110,9 @@ export class Enforcer {
       found.forEach((charge, i) => {
         if (charge === 'deferred') invocation.deferred.push(policies[i]!);
       });
-      return andThen(engine.decide(requests, call), (verdicts) => this.#settle(invocation, verdicts));
+      return andThen(engine.decide(requests, call, invocation.deferred), (verdicts) =>
+        this.#settle(invocation, verdicts),
+      );
     });
   }
 

@@ -17,6 +17,7 @@ import { RateLimitFilter } from './rate-limit.filter.js';
 import { RateLimitGuard } from './rate-limit.guard.js';
 import { RateLimitInterceptor } from './rate-limit.interceptor.js';
 import { RateLimiterService } from './rate-limiter.service.js';
+import { ConnectedMicroservices } from './rpc/connected-microservices.js';
 import {
   ENGINE_PARTS,
   limiterToken,
@@ -53,6 +54,12 @@ export function providersOf(optionsToken: string | symbol): Provider[] {
       inject: [ENGINE_PARTS, RATE_LIMIT_OPTIONS],
       useFactory: ({ registry }: LimiterEngineParts, { global }: CompletedOptions) =>
         new HandlerPlans(registry, global),
+    },
+    {
+      provide: ConnectedMicroservices,
+      inject: [ModulesContainer, ApplicationConfig],
+      useFactory: (modules: ModulesContainer, config: ApplicationConfig) =>
+        new ConnectedMicroservices(modules, config),
     },
     { provide: METHOD_LIMITS, useFactory: () => new MethodLimits() },
     {

@@ -14,11 +14,12 @@ import { LimiterEngine, type LimiterEngineParts } from '../core/limiter-engine.j
 import { reportAdapterTrust } from './adapter-trust.js';
 import {
   isOfGateway,
+  isOfMessages,
   refuseWithoutInterceptor,
   reportStrayMethods,
   reportUnboundHandlers,
 } from './binding-check.js';
-import { needsInterceptor } from './handler-plan.js';
+import { needsInterceptor, type HandlerPlan } from './handler-plan.js';
 import { HandlerPlans } from './handler-plans.js';
 import { MethodExplorer } from './method-explorer.js';
 import { MethodLimits } from './method-limits.js';
@@ -28,6 +29,7 @@ import { rateLimitMetadata } from './rate-limit-metadata.js';
 import { RateLimitFilter } from './rate-limit.filter.js';
 import { RateLimitGuard } from './rate-limit.guard.js';
 import { RateLimitInterceptor } from './rate-limit.interceptor.js';
+import { ConnectedMicroservices } from './rpc/connected-microservices.js';
 import { gatewaysGetGlobalGuards } from './ws/websockets-peer.js';
 import { ENGINE_PARTS, METHOD_LIMITS, RATE_LIMIT_OPTIONS, REPORT } from './tokens.js';
 
@@ -58,6 +60,7 @@ export class RateLimitModule
   readonly #engine: LimiterEngine;
   readonly #plans: HandlerPlans;
   readonly #explorer: MethodExplorer;
+  readonly #microservices: ConnectedMicroservices;
   readonly #methodLimits: MethodLimits;
   readonly #report: DiagnosticSink;
 
@@ -72,6 +75,7 @@ export class RateLimitModule
     engine: LimiterEngine,
     plans: HandlerPlans,
     explorer: MethodExplorer,
+    microservices: ConnectedMicroservices,
     guard: RateLimitGuard,
     interceptor: RateLimitInterceptor,
     filter: RateLimitFilter,
@@ -84,6 +88,7 @@ export class RateLimitModule
     this.#engine = engine;
     this.#plans = plans;
     this.#explorer = explorer;
+    this.#microservices = microservices;
     this.#methodLimits = methodLimits;
     this.#report = report;
     explorer.requireOnlyOne(RateLimitModule);
@@ -127,7 +132,10 @@ export class RateLimitModule
     this.#parts.registry.started();
     const plans = this.#plans.all();
     const reachesGateways = !plans.some(isOfGateway) || (await gatewaysGetGlobalGuards());
-    reportUnboundHandlers(plans, this.#config, this.#report, reachesGateways);
+    const getsGlobal = (plan: HandlerPlan) =>
+      (reachesGateways || !isOfGateway(plan)) &&
+      !(isOfMessages(plan) && this.#microservices.getNothingGlobal(plan.handlerClass));
+    reportUnboundHandlers(plans, this.#config, this.#report, getsGlobal);
     reportStrayMethods(this.#explorer.strayMethods(), this.#report);
     const { httpAdapter } = this.#moduleRef.get(HttpAdapterHost, { strict: false });
     if (this.#options.trustedProxies === 'adapter') reportAdapterTrust(httpAdapter, this.#report);

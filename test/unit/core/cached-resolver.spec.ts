@@ -36,6 +36,13 @@ describe.each([false, true])('a cached resolver (asynchronous: %s)', (isAsync) =
     expect(asked).toEqual([['ann', 'bob'], ['cat'], ['ann']]);
   });
 
+  it('concerns what the resolver does', () => {
+    const { resolver } = counting({}, isAsync);
+    const concerns = ['api'];
+    const cached = cachedResolver({ ...resolver, concerns }, { ttl: 1_000 });
+    expect(cached.concerns).toBe(concerns);
+  });
+
   it('forgets what has not been asked for when there is too much', async () => {
     const { resolver, asked } = counting({}, isAsync);
     const cached = cachedResolver(resolver, { ttl: '1h', maxEntries: 10, clock: new ManualClock() });

@@ -92,6 +92,31 @@ describe('a policy resolver', () => {
     expect(memory.status().keys).toBe(0);
   });
 
+  it('is asked about what it concerns only, and not at all where there is nothing of it', async () => {
+    const asked: unknown[] = [];
+    const resolve = ({ charges }: { charges: readonly unknown[] }) => {
+      asked.push(charges);
+      return [{ limit: 30 }];
+    };
+    const { engine, service } = start(resolve);
+    engine.useResolver({ concerns: ['bucket'], resolve });
+    const charges = ['api', 'bucket', 'api'].map((policy, i) => ({ policy, subject: `s${i}` }));
+    expect((await service.consumeAll(charges)).map(({ limit }) => limit)).toEqual([10, 30, 10]);
+    expect((await service.consume('api', 'a')).limit).toBe(10);
+    expect(asked).toEqual([[{ policy: 'bucket', subject: 's1' }]]);
+  });
+
+  it.each([
+    [['apy'], 'RL_UNKNOWN_POLICY'],
+    ['api', 'RL_INVALID_OPTION'],
+    [[1], 'RL_INVALID_OPTION'],
+  ])('concerns policies that there are, and not %j', (concerns, code) => {
+    const { engine } = start(() => undefined);
+    expect(() => engine.useResolver({ concerns, resolve: () => undefined } as PolicyResolver)).toThrow(
+      expect.objectContaining({ code, path: 'resolver.concerns' }) as Error,
+    );
+  });
+
   it('decides nothing when it answers after the limiter was closed', async () => {
     let answer: (value: undefined) => void = () => {};
     const promise = new Promise<undefined>((resolve) => (answer = resolve));
