@@ -41,6 +41,17 @@ describe('a cluster', () => {
     expect(keys.every((count) => count > 50)).toBe(true);
   });
 
+  it('sends what one turn asks of a node in one write', async () => {
+    const readsOf = async ({ client }: RedisCluster['nodes'][number]) =>
+      Number(/total_reads_processed:(\d+)/.exec(await client.info('stats'))?.[1]);
+    const before = await onMasters(readsOf);
+    await Promise.all(subjects('together').map((subject) => driver.decide([chargeOf(subject)])));
+    const after = await onMasters(readsOf);
+    // About a hundred commands each; the largest writes are read in parts, and others ask the node too.
+    const reads = after.map((count, node) => count - before[node]!);
+    expect(Math.max(...reads)).toBeLessThan(20);
+  });
+
   it('sends the script to a node that has lost it', async () => {
     await onMasters(({ client }) => client.script('FLUSH'));
     const decisions = await Promise.all(
