@@ -25,7 +25,7 @@ import {
 import { ManualClock } from 'nestjs-distlimit/testing';
 import { firstValueFrom } from 'rxjs';
 import { closeApps, startApp } from '../support/http-app.js';
-import { freePort } from '../support/redis-servers.js';
+import { freePort, startRedis, type RedisServer } from '../support/redis-servers.js';
 import { WS_KINDS } from '../support/ws-clients.js';
 
 const FIXED = { window: '1m', algorithm: 'fixed-window' } as const;
@@ -48,8 +48,23 @@ const policies = {
   cost: { limit: 5, ...FIXED, cost: unitsOf },
 } satisfies Record<Name, PolicyOptions>;
 
+/** What the module is given for each driver. */
+const STORES = {
+  memory: () => ({}),
+  hybrid: () => ({ redis: server.url, prefix: `every-transport-${prefixes++}` }),
+};
+type Store = keyof typeof STORES;
+const SERVED_BY = { memory: 'memory', hybrid: 'redis' } satisfies Record<Store, string>;
+
+let server: RedisServer;
+let prefixes = 0;
 let clock: ManualClock;
 let closing: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterAll(() => server.stop());
 
 beforeEach(() => {
   clock = new ManualClock();
@@ -65,7 +80,7 @@ type Ask = (name: Name, units: number) => Promise<unknown>;
 
 interface Case {
   readonly transport: string;
-  readonly start: () => Promise<{ ask: Ask; limits: RateLimiterService }>;
+  readonly start: (store: Store) => Promise<{ ask: Ask; limits: RateLimiterService }>;
 }
 
 /** A class with a handler for each policy. */
@@ -93,10 +108,10 @@ function handlers(
   return Handlers;
 }
 
-const imports = () => [RateLimitModule.forRoot({ clock, policies })];
+const imports = (store: Store) => [RateLimitModule.forRoot({ clock, policies, ...STORES[store]() })];
 
-async function microservice(metadata: ModuleMetadata, options: MicroserviceOptions) {
-  const testing = await Test.createTestingModule({ imports: imports(), ...metadata }).compile();
+async function microservice(store: Store, metadata: ModuleMetadata, options: MicroserviceOptions) {
+  const testing = await Test.createTestingModule({ imports: imports(store), ...metadata }).compile();
   const service = testing.createNestMicroservice(options);
   service.useLogger(false);
   closing.push(() => service.close());
@@ -106,9 +121,9 @@ async function microservice(metadata: ModuleMetadata, options: MicroserviceOptio
 
 const http: Case = {
   transport: 'HTTP',
-  async start() {
+  async start(store) {
     const controllers = [handlers(Controller(), (name) => Get(name))];
-    const { app, call } = await startApp('express', { imports: imports(), controllers });
+    const { app, call } = await startApp('express', { imports: imports(store), controllers });
     const ask: Ask = async (name, units) => {
       const { status, headers, body } = await call(`/${name}?units=${units}`);
       return status === 200 ? body : Number(headers.get('retry-after')) * 1_000;
@@ -119,7 +134,7 @@ const http: Case = {
 
 const graphql: Case = {
   transport: 'GraphQL',
-  async start() {
+  async start(store) {
     const resolver = handlers(Resolver(), (name) => (target, key, descriptor) => {
       // What the compiler would have written of the parameter.
       Reflect.defineMetadata('design:paramtypes', [Number], target, key);
@@ -128,7 +143,7 @@ const graphql: Case = {
     });
     const { app, call } = await startApp('express', {
       imports: [
-        ...imports(),
+        ...imports(store),
         GraphQLModule.forRoot<ApolloDriverConfig>({
           driver: ApolloDriver,
           autoSchemaFile: true,
@@ -155,7 +170,7 @@ const graphql: Case = {
 
 const sockets = WS_KINDS.map(({ name: transport, adapter, connect }): Case => ({
   transport,
-  async start() {
+  async start(store) {
     const ofClass = (target: Function) => {
       // Nest 11 gives gateways nothing global.
       for (const decorate of [
@@ -166,7 +181,7 @@ const sockets = WS_KINDS.map(({ name: transport, adapter, connect }): Case => ({
         decorate(target);
     };
     const gateway = handlers(ofClass, SubscribeMessage, { event: 'answer', data: 'done' });
-    const { app } = await startApp('express', { imports: imports(), providers: [gateway] }, (made) =>
+    const { app } = await startApp('express', { imports: imports(store), providers: [gateway] }, (made) =>
       made.useWebSocketAdapter(adapter(made)),
     );
     const client = await connect((app.getHttpServer().address() as { port: number }).port);
@@ -182,10 +197,10 @@ const sockets = WS_KINDS.map(({ name: transport, adapter, connect }): Case => ({
 
 const tcp: Case = {
   transport: 'TCP',
-  async start() {
+  async start(store) {
     const options = { host: '127.0.0.1', port: await freePort() };
     const controllers = [handlers(Controller(), (name) => MessagePattern(name))];
-    const limits = await microservice({ controllers }, { transport: Transport.TCP, options });
+    const limits = await microservice(store, { controllers }, { transport: Transport.TCP, options });
     const client = ClientProxyFactory.create({ transport: Transport.TCP, options });
     closing.push(() => client.close());
     const ask: Ask = (name, units) =>
@@ -205,7 +220,7 @@ interface GrpcClient extends Record<
 
 const grpc: Case = {
   transport: 'gRPC',
-  async start() {
+  async start(store) {
     const url = `127.0.0.1:${await freePort()}`;
     const controllers = [
       handlers(Controller(), (name) => GrpcMethod('Limited', rpcOf(name)), {
@@ -213,7 +228,7 @@ const grpc: Case = {
       }),
     ];
     const options = { package: 'limited', protoPath: PROTO, url };
-    const limits = await microservice({ controllers }, { transport: Transport.GRPC, options });
+    const limits = await microservice(store, { controllers }, { transport: Transport.GRPC, options });
     const { limited } = loadPackageDefinition(loadSync(PROTO)) as never as {
       limited: { Limited: new (url: string, credentials: unknown) => GrpcClient };
     };
@@ -233,15 +248,22 @@ function rpcOf(name: Name): string {
   return name[0]!.toUpperCase() + name.slice(1);
 }
 
-describe.each([http, graphql, ...sockets, tcp, grpc])('over $transport', ({ start }) => {
+const CASES = [http, graphql, ...sockets, tcp, grpc].flatMap((each) =>
+  (Object.keys(STORES) as Store[]).map((store) => ({ ...each, store })),
+);
+
+describe.each(CASES)('over $transport, driver $store', ({ start, store }) => {
   it('a policy in shadow mode counts, and denies nothing', async () => {
-    const { ask, limits } = await start();
+    const { ask, limits } = await start(store);
     expect([await ask('shadow', 1), await ask('shadow', 1)]).toEqual(['done', 'done']);
-    expect((await limits.peek('shadow', 'ip:127.0.0.1')).remaining).toBe(0);
+    expect(await limits.peek('shadow', 'ip:127.0.0.1')).toMatchObject({
+      remaining: 0,
+      servedBy: SERVED_BY[store],
+    });
   });
 
   it('a policy with a block keeps a denied caller out for its time', async () => {
-    const { ask } = await start();
+    const { ask } = await start(store);
     expect([await ask('block', 1), await ask('block', 1)]).toEqual(['done', 600_000]);
     clock.advance(540_000);
     expect(await ask('block', 1)).toBe(60_000);
@@ -250,7 +272,7 @@ describe.each([http, graphql, ...sockets, tcp, grpc])('over $transport', ({ star
   });
 
   it('a policy with a cost takes so much, or nothing', async () => {
-    const { ask, limits } = await start();
+    const { ask, limits } = await start(store);
     expect([await ask('cost', 3), await ask('cost', 3), await ask('cost', 2)]).toEqual([
       'done',
       60_000,
