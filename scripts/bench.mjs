@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-const BENCHMARKS = ['memory', 'http', 'redis', 'observers'];
+const BENCHMARKS = ['memory', 'http', 'redis', 'observers', 'outage'];
 
 for (const script of ['scripts/build.mjs', ...BENCHMARKS.map((name) => `bench/${name}.mjs`)]) {
   const args = script.startsWith('bench/') ? process.argv.slice(2) : [];
