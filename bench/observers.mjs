@@ -1,10 +1,11 @@
 // What observers add to a decision in memory through the guard.
 import { OBSERVERS } from './support/observers.mjs';
 import { race } from './support/race.mjs';
-import { machine, parseArguments, writeJson } from './support/report.mjs';
+import { parseArguments, writeJson } from './support/report.mjs';
 import { median } from './support/statistics.mjs';
 
-const { quick, json } = parseArguments();
+const options = parseArguments();
+const { quick } = options;
 const CLIENTS = 1_000;
 const PACE = quick ? { rounds: 2, chunkMs: 5 } : { rounds: 8, chunkMs: 40 };
 /** Two processes of the same code may differ for as long as they live: each contestant has several, one after another. */
@@ -31,10 +32,4 @@ console.log(
   `\nA decision through the guard, ${CLIENTS} clients, median of ${PROCESSES * PACE.rounds} rounds`,
 );
 console.table(results);
-writeJson(json, {
-  benchmark: 'observers',
-  machine: machine(),
-  pace: { ...PACE, processes: PROCESSES },
-  clients: CLIENTS,
-  results,
-});
+await writeJson(options, 'observers', { pace: { ...PACE, processes: PROCESSES }, clients: CLIENTS, results });

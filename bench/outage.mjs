@@ -5,11 +5,12 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { FLEET_LIMITERS } from './support/fleet-limiters.mjs';
-import { canStartServers, openFragileRedis } from './support/redis-server.mjs';
-import { machine, parseArguments, writeJson } from './support/report.mjs';
+import { canStartServers, openFragileRedis, versionOf } from './support/redis-server.mjs';
+import { parseArguments, writeJson } from './support/report.mjs';
 
 const MEMBER = fileURLToPath(new URL('children/fleet-member.mjs', import.meta.url));
-const { quick, json } = parseArguments();
+const options = parseArguments();
+const { quick } = options;
 const TIMELINE = quick
   ? { killed: 1, restarted: 2, frozen: 3, thawed: 4, seconds: 5 }
   : { killed: 5, restarted: 10, frozen: 28, thawed: 31, seconds: 45 };
@@ -88,6 +89,9 @@ const PARTS = {
 
 if (canStartServers()) {
   const results = {};
+  const redis = await openFragileRedis();
+  const version = await versionOf(redis.url);
+  redis.stop();
   for (const name of Object.keys(FLEET_LIMITERS)) {
     const fleet = await runFleet(name);
     const parts = Object.fromEntries(
@@ -100,7 +104,7 @@ if (canStartServers()) {
     );
     console.table(parts);
   }
-  writeJson(json, { benchmark: 'outage', machine: machine(), timeline: TIMELINE, plan: PLAN, results });
+  await writeJson(options, 'outage', { redis: version, timeline: TIMELINE, plan: PLAN, results });
 } else {
   console.log('No outage was measured: there is no redis-server on the PATH.');
 }

@@ -22,6 +22,13 @@ export async function openRedis() {
   return { url: `redis://${HOST}:${port}`, stop };
 }
 
+export async function versionOf(url) {
+  const client = new Redis(url);
+  const [, version] = /redis_version:(\S+)/.exec(await client.info('server')) ?? [];
+  client.disconnect();
+  return version;
+}
+
 /** A cluster of so many masters of its own, without replicas. */
 export async function openCluster(masters) {
   const servers = [];
