@@ -4,7 +4,7 @@ import autocannon from 'autocannon';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { machine, parseArguments, writeJson } from './support/report.mjs';
+import { parseArguments, writeJson } from './support/report.mjs';
 import { median } from './support/statistics.mjs';
 
 const SERVER = fileURLToPath(new URL('children/http-server.mjs', import.meta.url));
@@ -13,7 +13,8 @@ const GUARDS = ['unguarded', 'headers', 'distlimit', 'throttler'];
 const CLIENTS = 1_000;
 const CONNECTIONS = 32;
 
-const { quick, json } = parseArguments();
+const options = parseArguments();
+const { quick } = options;
 const rounds = quick ? 1 : 21;
 const seconds = quick ? 1 : 2;
 
@@ -114,4 +115,4 @@ for (const { adapter, ...figures } of results) {
       `request, ${figures.addedOfThrottler} × what the throttler adds (${figures.addedUs.throttler} µs)`,
   );
 }
-writeJson(json, { benchmark: 'http', machine: machine(), rounds, seconds, results });
+await writeJson(options, 'http', { rounds, seconds, results });

@@ -8,11 +8,12 @@ import { RedisStore } from 'rate-limit-redis';
 import { RateLimiterRedis } from 'rate-limiter-flexible';
 import { limiterBuilder, RedisDriver } from 'nestjs-distlimit';
 import { premadeKeys } from './support/keys.mjs';
-import { canStartServers, openCluster, openRedis } from './support/redis-server.mjs';
-import { machine, parseArguments, writeJson } from './support/report.mjs';
+import { canStartServers, openCluster, openRedis, versionOf } from './support/redis-server.mjs';
+import { parseArguments, writeJson } from './support/report.mjs';
 import { median } from './support/statistics.mjs';
 
-const { quick, json } = parseArguments();
+const options = parseArguments();
+const { quick } = options;
 const CALLERS = quick ? [1, 64] : [1, 64, 256];
 const PACE = quick ? { rounds: 2, chunkMs: 60 } : { rounds: 12, chunkMs: 400 };
 const KEYS = 10_000;
@@ -188,6 +189,12 @@ const asked = await chunk(() => own.peek('full'), 1, PACE.chunkMs);
 const denials = { 'remembered/s': Math.round(denied.rate), 'round trips/s': Math.round(asked.rate) };
 console.log(`\nDenials: ${JSON.stringify(denials)}, ${(denied.rate / asked.rate).toFixed(1)} times as many`);
 
-writeJson(json, { benchmark: 'redis', machine: machine(), pace: PACE, speed, cluster: onCluster, denials });
+await writeJson(options, 'redis', {
+  redis: await versionOf(redis.url),
+  pace: PACE,
+  speed,
+  cluster: onCluster,
+  denials,
+});
 for (const close of closers.toReversed()) await close();
 redis.stop();

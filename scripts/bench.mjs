@@ -4,7 +4,9 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-for (const script of ['scripts/build.mjs', 'bench/memory.mjs', 'bench/http.mjs', 'bench/redis.mjs']) {
+const BENCHMARKS = ['memory', 'http', 'redis', 'observers', 'outage'];
+
+for (const script of ['scripts/build.mjs', ...BENCHMARKS.map((name) => `bench/${name}.mjs`)]) {
   const args = script.startsWith('bench/') ? process.argv.slice(2) : [];
   const { status } = spawnSync(process.execPath, [script, ...args], { cwd: root, stdio: 'inherit' });
   if (status !== 0) process.exit(status ?? 1);

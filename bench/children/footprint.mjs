@@ -1,11 +1,15 @@
-// A process of its own, with --expose-gc: `footprint.mjs <keys>`. Tells how many bytes a key takes, all told, and how
-// long the longest turn was that the engine held while keys went in and while they expired.
-import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises';
-import { buildLimiter } from '../support/contestants.mjs';
+// A process of its own, with --expose-gc: `footprint.mjs <contestant> <keys> <bytes|turns>`. Tells how many bytes a key
+// takes, all told, or how long the longest turns were that the engine held while keys went in and while they expired.
+import { setImmediate as turn } from 'node:timers/promises';
+import { openContestant } from '../support/contestants.mjs';
 import { keyText } from '../support/keys.mjs';
 
-const count = Number(process.argv[2]);
+const [name, keys, what] = process.argv.slice(2);
+const count = Number(keys);
 const INSERTS_PER_TURN = 200;
+const WINDOW_MS = 3_000;
+/** So long after a window nobody should have anything left to expire. */
+const EXPIRY_MS = 7_000;
 
 function held() {
   globalThis.gc();
@@ -16,37 +20,37 @@ function held() {
 
 async function bytesPerKey() {
   const before = held();
-  const limiter = buildLimiter('token-bucket');
-  for (let i = 0; i < count; i++) limiter.tryAcquireSync(keyText(i));
+  const contestant = await openContestant(name);
+  for (let i = 0; i < count; i++) await contestant.call(keyText(i));
   const bytes = (held() - before) / count;
-  await limiter.close();
-  return bytes;
+  // Used once more: else nothing would hold the counters while they are measured.
+  await contestant.call(keyText(0));
+  return { bytes };
 }
 
-/** Longest turns, in milliseconds: of the insertions, and of the sweeps that remove everything again. */
-async function pauses() {
-  const limiter = buildLimiter('fixed-window', { windowMs: 3_000, sweepIntervalMs: 500 });
+async function longestTurns() {
+  const { sync, call } = await openContestant(name, WINDOW_MS);
   let inserting = 0;
-  for (let i = 0; i < 2 * count;) {
+  for (let i = 0; i < count;) {
     const start = performance.now();
-    for (const end = i + INSERTS_PER_TURN; i < end; i++) limiter.tryAcquireSync(keyText(i));
+    for (const end = i + INSERTS_PER_TURN; i < end; i++) {
+      if (sync) call(keyText(i));
+      else await call(keyText(i));
+    }
     inserting = Math.max(inserting, performance.now() - start);
     await turn();
   }
   let expiring = 0;
   let last = performance.now();
-  const deadline = last + 30_000;
-  while (limiter.status().keys > 0 && last < deadline) {
+  const deadline = last + WINDOW_MS + EXPIRY_MS;
+  while (last < deadline) {
     await turn();
     const now = performance.now();
     expiring = Math.max(expiring, now - last);
     last = now;
   }
-  const left = limiter.status().keys;
-  await limiter.close();
-  return { inserting, expiring, left };
+  return { inserting, expiring };
 }
 
-const bytes = await bytesPerKey();
-await pause(10);
-process.send({ bytes, ...(await pauses()) });
+const answer = what === 'bytes' ? await bytesPerKey() : await longestTurns();
+process.send(answer);

@@ -22,7 +22,7 @@ export const METHODS = ['tryAcquireSync', 'consumeSync', 'consume'];
 
 /** What the rivals offer. Each is called as its own middleware or guard calls it, and awaited where that waits. */
 const RIVALS = {
-  'bare Map': async () => {
+  'bare Map': async (windowMs) => {
     const counters = new Map();
     return {
       sync: true,
@@ -30,29 +30,29 @@ const RIVALS = {
         const now = Date.now();
         const counter = counters.get(key);
         if (counter === undefined || counter.reset <= now) {
-          counters.set(key, { count: 1, reset: now + WINDOW_MS });
+          counters.set(key, { count: 1, reset: now + windowMs });
           return true;
         }
         return ++counter.count <= OPEN_LIMIT;
       },
     };
   },
-  'rate-limiter-flexible': async () => {
+  'rate-limiter-flexible': async (windowMs) => {
     const { RateLimiterMemory } = require('rate-limiter-flexible');
-    const limiter = new RateLimiterMemory({ points: OPEN_LIMIT, duration: WINDOW_MS / 1000 });
+    const limiter = new RateLimiterMemory({ points: OPEN_LIMIT, duration: windowMs / 1000 });
     return { sync: false, call: (key) => limiter.consume(key) };
   },
-  'express-rate-limit': async () => {
+  'express-rate-limit': async (windowMs) => {
     const { MemoryStore } = await import('express-rate-limit');
     const store = new MemoryStore();
-    store.init({ windowMs: WINDOW_MS });
+    store.init({ windowMs });
     return { sync: false, call: (key) => store.increment(key) };
   },
-  '@nestjs/throttler': async () => {
+  '@nestjs/throttler': async (windowMs) => {
     require('reflect-metadata');
     const { ThrottlerStorageService } = require('@nestjs/throttler');
     const storage = new ThrottlerStorageService();
-    return { sync: false, call: (key) => storage.increment(key, WINDOW_MS, LOW_LIMIT, 0, 'default') };
+    return { sync: false, call: (key) => storage.increment(key, windowMs, LOW_LIMIT, 0, 'default') };
   },
 };
 
@@ -72,11 +72,14 @@ export function buildLimiter(algorithm, options = {}) {
 }
 
 /** One contestant by its name: a rival's, or `<algorithm> <method>`, with `@<limit>` for a limit of its own. */
-export async function openContestant(name) {
-  if (RIVALS[name] !== undefined) return RIVALS[name]();
+export async function openContestant(name, windowMs = WINDOW_MS) {
+  if (RIVALS[name] !== undefined) return RIVALS[name](windowMs);
   const [what, limit] = name.split('@');
   const [algorithm, method] = what.split(' ');
-  const limiter = buildLimiter(algorithm, { limit: limit === undefined ? undefined : Number(limit) });
+  const limiter = buildLimiter(algorithm, {
+    limit: limit === undefined ? undefined : Number(limit),
+    windowMs,
+  });
   return { sync: method !== 'consume', call: SHORTEST[method](limiter) };
 }
 

@@ -2,15 +2,15 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 
-const CHILD = fileURLToPath(new URL('../children/contestant.mjs', import.meta.url));
-
 /**
- * Nanoseconds a call, per contestant and round. Each contestant has a process of its own, so that neither its heap
- * nor what the compiler learned from the others decides for it. All stand ready together, and every round lets each
- * run one short chunk, in random order: what else the machine does falls on all alike.
+ * Nanoseconds a call, per contestant and round, of the program `bench/children/<child>.mjs`. Each contestant has a
+ * process of its own, so that neither its heap nor what the compiler learned from the others decides for it. All stand
+ * ready together, and every round lets each run one short chunk, in random order: what else the machine does falls on
+ * all alike.
  */
-export async function race(names, keyCount, { rounds, chunkMs }) {
-  const runners = names.map((name) => startRunner(name, keyCount));
+export async function race(child, names, keyCount, { rounds, chunkMs }) {
+  const program = fileURLToPath(new URL(`../children/${child}.mjs`, import.meta.url));
+  const runners = names.map((name) => startRunner(program, name, keyCount));
   try {
     await Promise.all(runners.map(({ ready }) => ready));
     for (const runner of runners) await warmUp(runner, chunkMs);
@@ -23,12 +23,13 @@ export async function race(names, keyCount, { rounds, chunkMs }) {
   }
 }
 
-function startRunner(name, keyCount) {
-  const child = fork(CHILD, [name, String(keyCount)], { execArgv: ['--max-old-space-size=6000'] });
+function startRunner(program, name, keyCount) {
+  const child = fork(program, [name, String(keyCount)], { execArgv: ['--max-old-space-size=6000'] });
   const failed = once(child, 'exit').then(([code]) => {
     if (code) throw new Error(`the process of '${name}' ended with ${code}`);
   });
-  return { name, child, ready: Promise.race([once(child, 'message'), failed]), samples: [], calls: 0 };
+  const answer = async () => (await Promise.race([once(child, 'message'), failed]))[0];
+  return { name, child, answer, ready: answer(), samples: [], calls: 0 };
 }
 
 /** Runs until the compiler has settled, and finds how many calls a chunk takes. */
@@ -41,10 +42,10 @@ async function warmUp(runner, chunkMs) {
   runner.calls = calls;
 }
 
-async function runChunk({ child }, calls) {
-  const answer = once(child, 'message');
+async function runChunk({ child, answer }, calls) {
+  const answered = answer();
   child.send({ calls });
-  const [{ ns }] = await answer;
+  const { ns } = await answered;
   return ns / calls;
 }
 

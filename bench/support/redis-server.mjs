@@ -22,6 +22,13 @@ export async function openRedis() {
   return { url: `redis://${HOST}:${port}`, stop };
 }
 
+export async function versionOf(url) {
+  const client = new Redis(url);
+  const [, version] = /redis_version:(\S+)/.exec(await client.info('server')) ?? [];
+  client.disconnect();
+  return version;
+}
+
 /** A cluster of so many masters of its own, without replicas. */
 export async function openCluster(masters) {
   const servers = [];
@@ -54,8 +61,24 @@ export async function openCluster(masters) {
   };
 }
 
-async function startServer(options = []) {
+/** A server of its own that can be killed, started again without its data, frozen and thawed. */
+export async function openFragileRedis() {
   const port = await freePort();
+  let server = await startServer([], port);
+  return {
+    url: `redis://${HOST}:${port}`,
+    kill: () => server.stop(),
+    async restart() {
+      server = await startServer([], port);
+    },
+    freeze: () => server.signal('SIGSTOP'),
+    thaw: () => server.signal('SIGCONT'),
+    stop: () => server.stop(),
+  };
+}
+
+async function startServer(options = [], atPort) {
+  const port = atPort ?? (await freePort());
   const directory = mkdtempSync(join(tmpdir(), 'distlimit-bench-'));
   const server = spawn(
     'redis-server',
@@ -68,7 +91,7 @@ async function startServer(options = []) {
   };
   process.once('exit', stop);
   for await (const line of server.stdout) if (String(line).includes('Ready to accept')) break;
-  return { port, stop };
+  return { port, stop, signal: (name) => server.kill(name) };
 }
 
 async function freePort() {

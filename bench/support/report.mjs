@@ -1,6 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { cpus } from 'node:os';
+import { cpus, release, type } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { format, resolveConfig } from 'prettier';
 
 /** `--quick`: a short run that shows that it works, and judges nothing. `--json FILE`: the results as JSON. */
 export function parseArguments() {
@@ -9,7 +11,7 @@ export function parseArguments() {
 }
 
 /** What a figure depends on. */
-export function machine() {
+function machine() {
   const lock = JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8'));
   const rivals = [
     'rate-limiter-flexible',
@@ -24,12 +26,20 @@ export function machine() {
     node: process.version,
     cpu: cpus()[0]?.model,
     cores: cpus().length,
+    os: `${type()} ${release()}`,
     versions: Object.fromEntries(
       rivals.map((name) => [name, lock.packages[`node_modules/${name}`]?.version]),
     ),
   };
 }
 
-export function writeJson(file, results) {
-  if (file !== undefined) writeFileSync(file, `${JSON.stringify(results, null, 2)}\n`);
+/** The results of one benchmark, and what they depend on. Formatted: some are committed. */
+export async function writeJson({ quick, json }, benchmark, results) {
+  if (json === undefined) return;
+  const date = new Date().toISOString().slice(0, 10);
+  const text = JSON.stringify({ benchmark, date, quick, machine: machine(), ...results });
+  writeFileSync(
+    json,
+    await format(text, { ...(await resolveConfig(fileURLToPath(import.meta.url))), parser: 'json' }),
+  );
 }
