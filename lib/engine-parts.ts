@@ -1,5 +1,6 @@
 import { ALGORITHMS } from './algorithms/index.js';
 import { monotonicClock } from './core/clock.js';
+import { defined } from './core/defined.js';
 import type { DiagnosticSink } from './core/diagnostics.js';
 import type { Driver } from './core/driver.js';
 import type { EngineOptions } from './core/engine-options.js';
@@ -95,11 +96,7 @@ function openDriver(options: EngineOptions, observers: ObserverHub, report: Diag
       received: redis,
     });
   }
-  const shared = {
-    redis,
-    ...(prefix !== undefined && { prefix }),
-    ...(clock !== undefined && { clock }),
-  };
+  const shared = { redis, ...defined({ prefix, clock }) };
   if (driver === 'redis') return new RedisDriver(shared);
   return new HybridDriver({
     ...hybrid,

@@ -68,7 +68,7 @@ export type {
   RedisSentinelSource,
   RedisServerSource,
   RedisSource,
-} from './core/redis-source.js';
+} from './core/redis-address.js';
 export { subjectOf } from './core/subject.js';
 export { strictestVerdict, type ServedBy, type Verdict } from './core/verdict.js';
 export {

@@ -15,9 +15,9 @@ import { LimiterEngine } from './core/limiter-engine.js';
 import { BoundLimiter, type Limiter } from './core/limiter.js';
 import type { RateLimitObserver } from './core/observer.js';
 import type { PolicyOptions } from './core/policy.js';
-import type { RedisSource } from './core/redis-source.js';
+import type { RedisSource } from './core/redis-address.js';
 import { nameRule, validate } from './core/validation.js';
-import { engineParts } from './create-rate-limiter.js';
+import { engineParts } from './engine-parts.js';
 
 const DEFAULT_LIMIT = 200;
 const DEFAULT_WINDOW = '1s';

@@ -1,8 +1,9 @@
 import * as v from 'valibot';
 import type { Clock } from './clock.js';
+import { defined } from './defined.js';
 import type { Driver } from './driver.js';
 import type { RateLimitObserver } from './observer.js';
-import type { RedisSource } from './redis-source.js';
+import type { RedisSource } from './redis-address.js';
 import { redacted } from './errors.js';
 import { boolean, nameRule, objectLike, oneOf, rule, validate, wholeNumber } from './validation.js';
 
@@ -167,10 +168,7 @@ export function completeEngine(options: { memory?: MemoryOptions; hybrid?: Hybri
 /** @throws RateLimitConfigError for the first thing that is wrong */
 export function completeMemory(options: MemoryOptions): MemoryOptions {
   const { maxKeys, sweepIntervalMs } = validate(memorySchema, options, 'memory');
-  return {
-    ...(maxKeys !== undefined && { maxKeys }),
-    ...(sweepIntervalMs !== undefined && { sweepIntervalMs }),
-  };
+  return defined({ maxKeys, sweepIntervalMs });
 }
 
 export const HYBRID_OPTIONS = Object.keys(hybridSchema.entries) as readonly (keyof HybridOptions)[];
@@ -178,9 +176,5 @@ export const HYBRID_OPTIONS = Object.keys(hybridSchema.entries) as readonly (key
 /** @throws RateLimitConfigError for the first thing that is wrong */
 export function completeHybrid(options: HybridOptions): CompletedHybridOptions {
   const { group, expectedInstances, ...rest } = validate(hybridSchema, options, 'hybrid');
-  return {
-    ...rest,
-    ...(group !== undefined && { group }),
-    ...(expectedInstances !== undefined && { expectedInstances }),
-  };
+  return { ...rest, ...defined({ group, expectedInstances }) };
 }

@@ -134,14 +134,19 @@ export class LimiterEngine {
   }
 
   /** Waits for a turn: see {@link WaitingLines.join}. */
-  async awaitCharge(slot: PolicySlot, subject?: string, options: AcquireOptions = {}): Promise<Verdict> {
+  async awaitCharge(
+    slot: PolicySlot,
+    subject?: string,
+    options: AcquireOptions = {},
+    call?: CallContext,
+  ): Promise<Verdict> {
     const { maxWaitMs = DEFAULT_MAX_WAIT_MS, signal } = options;
     const request = this.#request(slot, subject, options.cost);
     const wait = requireDuration('acquire.maxWaitMs', maxWaitMs);
     signal?.throwIfAborted();
     if (this.#idle) return this.#unlimited(request);
     const attempt = {
-      charge: (patienceMs: number) => this.#chargeWithin(request, patienceMs),
+      charge: (patienceMs: number) => this.#chargeWithin(request, patienceMs, call),
       isTooFar: ({ remaining }: Verdict) => canDelay(slot.current) && remaining >= request.cost,
       refund: (verdict: Verdict) => this.refundAll([verdict]),
       unanswered: () => {
@@ -162,6 +167,11 @@ export class LimiterEngine {
         (decision) => new DecidedVerdict(counter, request.subject, decision),
       ),
     );
+  }
+
+  /** Asks the driver about a policy's counter that nobody uses, by the policy's own numbers. */
+  probe(slot: PolicySlot, subject: string): MaybePromise<unknown> {
+    return this.#driver.peek(this.#quotas.plainCharge(this.#request(slot, subject, 1)));
   }
 
   /** Gives back what a verdict took, at most once. */
@@ -330,9 +340,9 @@ export class LimiterEngine {
   }
 
   /** Charges a call that is held at most `patienceMs`. */
-  #chargeWithin(request: ChargeRequest, patienceMs: number): MaybePromise<Verdict> {
+  #chargeWithin(request: ChargeRequest, patienceMs: number, call?: CallContext): MaybePromise<Verdict> {
     this.#requireOpen();
-    return andThen(this.#quotas.charges([request]), (charges) => {
+    return andThen(this.#quotas.charges([request], call), (charges) => {
       const charge = charges[0]!;
       const hurried = heldAtMost(charge, patienceMs);
       const decide = () =>
@@ -343,7 +353,7 @@ export class LimiterEngine {
             own!.allowed ? denial : own!,
           ]);
         });
-      return andThen(this.#verdicts([request], charges, decide), onlyOne);
+      return andThen(this.#verdicts([request], charges, decide, call), onlyOne);
     });
   }
 

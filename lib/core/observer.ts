@@ -85,9 +85,11 @@ export interface RateLimitObserver {
   driverError?(event: DriverErrorEvent): void;
   breakerChange?(event: BreakerChangeEvent): void;
   reconcile?(event: ReconcileEvent): void;
+  /** Called last, at shutdown, where the module made the observer of its class; else whoever made it lets go of it. */
+  close?(): void;
 }
 
-type EventName = Exclude<keyof RateLimitObserver, 'timesDecisions' | 'attached'>;
+type EventName = Exclude<keyof RateLimitObserver, 'timesDecisions' | 'attached' | 'close'>;
 
 /** Passes events on to all observers. Ask {@link listensToDecisions} before an event of the hot path is built. */
 export class ObserverHub {
@@ -124,6 +126,12 @@ export class ObserverHub {
     this.#look();
   }
 
+  /** Lets go of an observer that nobody else will. */
+  close(observer: RateLimitObserver): void {
+    this.remove(observer);
+    this.#tell(observer, 'close', undefined);
+  }
+
   /** Whether anybody listens to decisions: the one event of the hot path. */
   get listensToDecisions(): boolean {
     return this.#decisions;
@@ -148,7 +156,7 @@ export class ObserverHub {
     if (this.#limiter !== undefined) this.#tell(observer, 'attached', this.#limiter);
   }
 
-  #tell(observer: RateLimitObserver, kind: EventName | 'attached', event: unknown): void {
+  #tell(observer: RateLimitObserver, kind: EventName | 'attached' | 'close', event: unknown): void {
     try {
       const told: unknown = (observer[kind] as ((e: unknown) => unknown) | undefined)?.call(observer, event);
       if (isPromiseLike(told)) void told.then(undefined, (error) => this.#failed(kind, error));
@@ -158,7 +166,7 @@ export class ObserverHub {
   }
 
   /** An observer's trouble is its own: the call it watches goes on. */
-  #failed(kind: EventName | 'attached', error: unknown): void {
+  #failed(kind: EventName | 'attached' | 'close', error: unknown): void {
     this.#report({
       code: 'RL_OBSERVER_FAILED',
       message: `an observer's ${kind}() failed: ${String(error)}`,

@@ -12,6 +12,7 @@ import {
   type PolicyLayers,
   type SourceLayer,
 } from './policy-layers.js';
+import { checkPatch } from './policy-completion.js';
 import { unknownPolicy, type PolicyRegistry, type PolicySlot } from './policy-registry.js';
 
 type Options = Readonly<Partial<PolicyOptions>>;
@@ -50,6 +51,7 @@ export class PolicyChanges {
    * @throws RateLimitConfigError where the patch is wrong; then nothing has changed
    */
   patch(slot: PolicySlot, patch: Options): Policy {
+    checkPatch(patch, `updatePolicy('${slot.name}')`);
     const whole = { ...slot.patch, ...patch };
     const current = this.#registry.patched(slot, whole);
     this.validate(slot, current);

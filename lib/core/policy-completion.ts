@@ -1,6 +1,7 @@
 import * as v from 'valibot';
 import type { Algorithm, Quota } from './algorithm.js';
 import { algorithmRule, defaultBurstOf, requireCountable } from './algorithm-rule.js';
+import { defined } from './defined.js';
 import type { DiagnosticSink } from './diagnostics.js';
 import { RateLimitConfigError } from './errors.js';
 import type { KeyPart, Policy, PolicyOptions } from './policy.js';
@@ -73,8 +74,7 @@ export const POLICY_FIELDS = Object.keys(policyPatchSchema.entries) as readonly 
  */
 export function checkPatch(patch: unknown, path: string): Readonly<Partial<PolicyOptions>> {
   validate(policyPatchSchema, patch, path);
-  const given = Object.entries(patch as object).filter(([, value]) => value !== undefined);
-  return ownCopy(Object.fromEntries(given) as Partial<PolicyOptions>);
+  return ownCopy(defined(patch as Partial<PolicyOptions>));
 }
 
 /** What completing a policy needs to know of its surroundings. */

@@ -1,7 +1,7 @@
 import type { DiagnosticSink } from './diagnostics.js';
 import type { MaybePromise } from './maybe-promise.js';
 import type { PolicyOptions } from './policy.js';
-import type { RedisSource } from './redis-source.js';
+import type { RedisSource } from './redis-address.js';
 
 /** Options by the names of policies. What a policy leaves out is that of the layers below: see `docs/policy-sources.md`. */
 export type PolicySet = Readonly<Record<string, Readonly<Partial<PolicyOptions>>>>;

@@ -32,9 +32,7 @@ export function reportUnboundHandlers(
   }
   const unintercepted = limited.filter(
     (plan) =>
-      plan.policies.some((planned) => needsInterceptor(planned)) &&
-      !(globallyIntercepted(config) && getsGlobal(plan)) &&
-      !isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor),
+      plan.policies.some((planned) => needsInterceptor(planned)) && !isIntercepted(plan, config, getsGlobal),
   );
   if (unintercepted.length === 0) return;
   report({
@@ -57,6 +55,7 @@ export function reportStrayMethods(methods: Iterable<FoundMethod>, report: Diagn
 
 /**
  * Routes are made once: a policy can't start to need the interceptor on a handler that has none.
+ * @param getsGlobal whether Nest gives a handler what is bound globally
  * @throws RateLimitConfigError with `RL_INTERCEPTOR_REQUIRED`
  */
 export function refuseWithoutInterceptor(
@@ -64,11 +63,12 @@ export function refuseWithoutInterceptor(
   config: ApplicationConfig,
   slot: PolicySlot,
   candidate: Policy,
+  getsGlobal: (plan: HandlerPlan) => boolean,
 ): void {
   const unintercepted = plans.filter(
     (plan) =>
       plan.policies.some((planned) => planned.slot === slot && needsInterceptor(planned, candidate)) &&
-      !isIntercepted(plan, config),
+      !isIntercepted(plan, config, getsGlobal),
   );
   if (unintercepted.length === 0) return;
   throw new RateLimitConfigError({
@@ -82,12 +82,13 @@ export function refuseWithoutInterceptor(
 }
 
 /** Whether the interceptor runs for a handler: bound globally, to its class or to itself. */
-function isIntercepted(plan: HandlerPlan, config: ApplicationConfig): boolean {
-  return globallyIntercepted(config) || isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor);
-}
-
-function globallyIntercepted(config: ApplicationConfig): boolean {
-  return config.getGlobalInterceptors().some((i) => i instanceof RateLimitInterceptor);
+function isIntercepted(
+  plan: HandlerPlan,
+  config: ApplicationConfig,
+  getsGlobal: (plan: HandlerPlan) => boolean,
+): boolean {
+  const isGlobal = config.getGlobalInterceptors().some((i) => i instanceof RateLimitInterceptor);
+  return (isGlobal && getsGlobal(plan)) || isBound(plan, NEST_METADATA.interceptors, RateLimitInterceptor);
 }
 
 /** Whether a handler is for messages of sockets. */

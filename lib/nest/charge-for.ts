@@ -2,6 +2,7 @@ import type { CallContext } from '../core/call-context.js';
 import { requireCost, type ChargeRequest } from '../core/charge-request.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { andThen, type MaybePromise } from '../core/maybe-promise.js';
+import { boundSubject } from '../core/subject.js';
 import { subjectFor } from './call-subject.js';
 import { keyOf, type PlannedPolicy } from './handler-plan.js';
 
@@ -39,7 +40,8 @@ function charge(
   return andThen(subjectFor(keyOf(planned), call, canDefer, slot.name, report), (subject) => {
     if (subject === undefined) return 'deferred';
     const cost = planned.cost ?? slot.current.cost;
-    if (typeof cost === 'number') return { slot, subject, cost };
-    return andThen(cost(call), (units) => ({ slot, subject, cost: requireCost(slot.name, units) }));
+    const bounded = boundSubject(subject);
+    if (typeof cost === 'number') return { slot, subject: bounded, cost };
+    return andThen(cost(call), (units) => ({ slot, subject: bounded, cost: requireCost(slot.name, units) }));
   });
 }

@@ -61,17 +61,18 @@ export class Enforcer {
   intercept(context: ExecutionContext): MaybePromise<Invocation | undefined> {
     const plan = this.#planOf(context);
     if (plan === undefined) return undefined;
-    let invocation = invocationOf(context);
-    if (invocation === undefined) {
-      invocation = this.#start(context, plan);
-      // The guard has left no trace: it is not bound here.
-      invocation.deferred = plan.policies.filter((planned) => decidedAtInterceptor(planned));
-    }
+    const guarded = invocationOf(context);
+    const invocation = guarded ?? this.#start(context, plan);
     if (invocation.intercepted) return undefined;
     invocation.intercepted = true;
     const { deferred } = invocation;
     invocation.deferred = [];
-    return andThen(this.#check(invocation, deferred, false), () => invocation);
+    if (guarded !== undefined) return andThen(this.#check(invocation, deferred, false), () => invocation);
+    // The guard has left no trace: it is not bound here.
+    return andThen(this.#parts.skip?.(invocation.call), (skipped) => {
+      const due = skipped === true ? [] : plan.policies.filter((planned) => decidedAtInterceptor(planned));
+      return andThen(this.#check(invocation, due, false), () => invocation);
+    });
   }
 
   /** The handler's result or stream has ended. */

@@ -2,6 +2,7 @@ import type { Type } from '@nestjs/common';
 import type { CallContext } from '../core/call-context.js';
 import { requireCost, type ChargeRequest } from '../core/charge-request.js';
 import type { Clock } from '../core/clock.js';
+import { defined } from '../core/defined.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { enforcementSuspended } from '../core/enforcement.js';
 import { RateLimitConfigError, RateLimitError } from '../core/errors.js';
@@ -10,7 +11,7 @@ import type { LimiterEngine } from '../core/limiter-engine.js';
 import type { KeyPart } from '../core/policy.js';
 import { requireAffordable } from '../core/policy-completion.js';
 import type { PolicySlot } from '../core/policy-registry.js';
-import { subjectOf } from '../core/subject.js';
+import { boundSubject, subjectOf } from '../core/subject.js';
 import type { Verdict } from '../core/verdict.js';
 import { textOf } from './call-subject.js';
 import { chargeFor } from './charge-for.js';
@@ -31,12 +32,15 @@ export interface MethodLimitsParts {
   readonly warn: (message: string) => void;
 }
 
-/** A method on one class: where its policy is, and whether the last call was skipped. */
+/** A method on one class: where its policy is, and what was told last of calls that were skipped. */
 interface Site {
   readonly planned: PlannedPolicy;
   readonly place: string;
-  skipping: boolean;
+  told: { readonly subject: string; readonly at: number; isOver: boolean } | undefined;
 }
+
+/** Others of one method's subjects are told of no sooner than this after one, in milliseconds: there may be many. */
+const QUIET_MS = 60_000;
 
 const METHOD_KEY = ['global'] as const;
 
@@ -107,7 +111,7 @@ export class MethodLimits {
 
     const verdict = await this.#decide(engine, request, limited, call);
     if (!verdict.allowed) return this.#limited(site, limited, verdict, args);
-    site.skipping = false;
+    if (site.told?.subject === verdict.subject) site.told.isOver = true;
     if (verdict.delayMs > 0 && limited.options.onLimited !== 'wait') {
       await holdUntil(clock, clock.now() + verdict.delayMs);
     }
@@ -125,22 +129,30 @@ export class MethodLimits {
     if (options.onLimited !== 'wait') return (await engine.decide([request], call))[0]!;
     const { slot, subject, cost } = request;
     const { maxWaitMs } = options;
-    return engine.awaitCharge(slot, subject, { cost, ...(maxWaitMs !== undefined && { maxWaitMs }) });
+    return engine.awaitCharge(slot, subject, { cost, ...defined({ maxWaitMs }) }, call);
   }
 
   #limited(site: Site, { options }: LimitedMethod, verdict: Verdict, args: unknown[]): unknown {
     const { onLimited } = options;
     if (typeof onLimited === 'function') return onLimited(verdict, ...args);
     if (onLimited !== 'skip') throw denialOf([verdict]);
-    // One warning for each time it starts, not for each tick of a job. Without the subject: it may name a person.
-    if (!site.skipping) {
+    if (this.#isNews(site, verdict.subject)) {
       const again = Number.isFinite(verdict.retryAfterMs) ? ` for ${verdict.retryAfterMs} ms` : '';
       this.#started.warn(
         `${site.place} is over the limit of policy '${verdict.policy}': calls are skipped${again}`,
       );
     }
-    site.skipping = true;
     return undefined;
+  }
+
+  /** One warning for each time it starts, not for each tick of a job. Without the subject: it may name a person. */
+  #isNews(site: Site, subject: string): boolean {
+    const { told } = site;
+    const at = this.#started.clock.now();
+    if (told !== undefined && !(told.subject === subject ? told.isOver : at - told.at >= QUIET_MS))
+      return false;
+    site.told = { subject, at, isOver: false };
+    return true;
   }
 
   get #started(): MethodLimitsParts {
@@ -171,7 +183,7 @@ export class MethodLimits {
     const where = `@CommonLimit() on ${place}`;
     if (typeof options.cost === 'number') requireAffordable(options.cost, slot.current, `${where}.cost`);
     if (options.key === undefined) this.#requireKnownSubject(use, slot, where);
-    return { planned: { slot, key: undefined, cost: undefined, skip: undefined }, place, skipping: false };
+    return { planned: { slot, key: undefined, cost: undefined, skip: undefined }, place, told: undefined };
   }
 
   /** A method call has no address, user or header: a key of such parts would count everybody together. */
@@ -214,7 +226,7 @@ async function requestFor(
   const charge = await chargeFor({ ...planned, key, cost }, call, false, report);
   if (typeof charge === 'string') return undefined;
   const own = textOf(options.key?.(...call.args));
-  return own === undefined || own === '' ? charge : { ...charge, subject: subjectOf.key(own) };
+  return own === undefined || own === '' ? charge : { ...charge, subject: boundSubject(subjectOf.key(own)) };
 }
 
 class MethodCall implements CallContext {

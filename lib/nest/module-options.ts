@@ -10,7 +10,7 @@ import {
   type MemoryOptions,
 } from '../core/engine-options.js';
 import type { RateLimitObserver } from '../core/observer.js';
-import type { RedisSource } from '../core/redis-source.js';
+import type { RedisSource } from '../core/redis-address.js';
 import type { PolicyOptions } from '../core/policy.js';
 import type { PolicyResolver } from '../core/policy-resolver.js';
 import type { PolicySource } from '../core/policy-source.js';

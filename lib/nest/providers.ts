@@ -1,11 +1,12 @@
 import { Logger, Scope, type Provider } from '@nestjs/common';
 import { ApplicationConfig, HttpAdapterHost, ModulesContainer } from '@nestjs/core';
+import { defined } from '../core/defined.js';
 import { onceEach, type Diagnostic, type DiagnosticSink } from '../core/diagnostics.js';
 import { LimiterEngine, type LimiterEngineParts } from '../core/limiter-engine.js';
 import type { PolicyRegistry } from '../core/policy-registry.js';
 import { PolicySources } from '../core/policy-sources.js';
 import { DEFAULT_PREFIX } from '../core/storage-key.js';
-import { engineParts } from '../create-rate-limiter.js';
+import { engineParts } from '../engine-parts.js';
 import { requestedLimiters } from './decorators/inject-limiter.decorator.js';
 import { Enforcer } from './enforcer.js';
 import { HandlerPlans } from './handler-plans.js';
@@ -104,15 +105,7 @@ export function exportsOf() {
 
 async function partsOf(options: CompletedOptions, report: DiagnosticSink): Promise<LimiterEngineParts> {
   const { redis, prefix, driver, memory, hybrid, hashKeys, enabled, clock } = options;
-  const given = {
-    ...(redis !== undefined && { redis }),
-    ...(prefix !== undefined && { prefix }),
-    ...(driver !== undefined && { driver }),
-    ...(memory !== undefined && { memory }),
-    ...(hybrid !== undefined && { hybrid }),
-    ...(hashKeys !== undefined && { hashKeys }),
-    ...(clock !== undefined && { clock }),
-  };
+  const given = defined({ redis, prefix, driver, memory, hybrid, hashKeys, clock });
   // There from the start: an application may begin without Redis.
   const observers = [new OperatorLog(logger)];
   const define = (registry: PolicyRegistry) => {
@@ -143,7 +136,15 @@ function limiterProvider(name: string): Provider {
   return {
     provide: limiterToken(name),
     scope: Scope.TRANSIENT,
-    inject: [RateLimiterService],
-    useFactory: (service: RateLimiterService) => service.limiter(name),
+    inject: [RateLimiterService, LimiterEngine],
+    useFactory: async (service: RateLimiterService, engine: LimiterEngine) => {
+      try {
+        return service.limiter(name);
+      } catch (error) {
+        // The application will not start: nobody else would let go of what was opened.
+        await engine.close();
+        throw error;
+      }
+    },
   };
 }

@@ -1,4 +1,5 @@
 import * as v from 'valibot';
+import { defined } from '../core/defined.js';
 import type { Policy } from '../core/policy.js';
 import type { PolicySlot } from '../core/policy-registry.js';
 import { costRule, keyRule, requireAffordable } from '../core/policy-completion.js';
@@ -29,12 +30,7 @@ const commonLimitSchema = v.strictObject({
 /** @throws RateLimitConfigError for the first thing that is wrong */
 export function completeCommonLimit(options: CommonLimitOptions, where: string): CommonLimitOptions {
   const { key, cost, onLimited, maxWaitMs } = validate(commonLimitSchema, options, where);
-  return {
-    ...(key !== undefined && { key }),
-    ...(cost !== undefined && { cost: cost as NonNullable<CommonLimitOptions['cost']> }),
-    ...(onLimited !== undefined && { onLimited }),
-    ...(maxWaitMs !== undefined && { maxWaitMs }),
-  };
+  return defined({ key, cost: cost as CommonLimitOptions['cost'], onLimited, maxWaitMs });
 }
 
 /** Checks what a decorator changes about a named policy. */

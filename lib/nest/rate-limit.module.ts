@@ -11,6 +11,7 @@ import {
 import { ApplicationConfig, HttpAdapterHost, ModuleRef } from '@nestjs/core';
 import type { DiagnosticSink } from '../core/diagnostics.js';
 import { LimiterEngine, type LimiterEngineParts } from '../core/limiter-engine.js';
+import type { RateLimitObserver } from '../core/observer.js';
 import { reportAdapterTrust } from './adapter-trust.js';
 import {
   isOfGateway,
@@ -63,6 +64,10 @@ export class RateLimitModule
   readonly #microservices: ConnectedMicroservices;
   readonly #methodLimits: MethodLimits;
   readonly #report: DiagnosticSink;
+  /** Observers that were made here, and that nobody else can close. */
+  readonly #madeObservers: RateLimitObserver[] = [];
+  /** Known when the application has started. */
+  #gatewaysGetGlobal = true;
 
   /** @internal */
   constructor(
@@ -91,19 +96,13 @@ export class RateLimitModule
     this.#microservices = microservices;
     this.#methodLimits = methodLimits;
     this.#report = report;
-    explorer.requireOnlyOne(RateLimitModule);
-    explorer.watchFactories((instance) => methodLimits.bindMade(instance));
-    this.#compile();
-    // Every class is known by now, and no route has been made yet: what is added here comes before the
-    // application's own global guards, which an APP_GUARD of an imported module would not.
-    config.addGlobalFilter(filter);
-    engine.validateChanges((slot, candidate) =>
-      refuseWithoutInterceptor(plans.all(), config, slot, candidate),
-    );
-    if (!options.registerGuard) return;
-    config.addGlobalGuard(guard);
-    if (this.#interceptorNeeded) config.addGlobalInterceptor(interceptor);
-    else plans.interceptorBound = false;
+    try {
+      this.#bind(guard, interceptor, filter);
+    } catch (error) {
+      // Nest makes no instance, so it will not shut this down: what was opened would stay open.
+      void engine.close();
+      throw error;
+    }
   }
 
   /** @see RateLimitModuleOptions */
@@ -117,25 +116,20 @@ export class RateLimitModule
 
   /** Nest calls this before any other module's: the module is global. */
   async onModuleInit(): Promise<void> {
-    for (const { instance, hostClass, moduleName, method } of this.#explorer.limitedMethods()) {
-      for (const limited of rateLimitMetadata.limitedMethodsOf(method)) {
-        this.#methodLimits.register(moduleName, hostClass, limited);
-      }
-      this.#methodLimits.bind(instance);
+    try {
+      await this.#bindInstances();
+    } catch (error) {
+      // A start that failed is not shut down by everybody.
+      await this.#engine.close();
+      throw error;
     }
-    const { resolver, observers } = this.#options;
-    if (resolver !== undefined) this.#engine.useResolver(await this.#instanceOf(resolver));
-    this.#parts.observers.add(await Promise.all(observers.map((observer) => this.#instanceOf(observer))));
   }
 
   async onApplicationBootstrap(): Promise<void> {
     this.#parts.registry.started();
     const plans = this.#plans.all();
-    const reachesGateways = !plans.some(isOfGateway) || (await gatewaysGetGlobalGuards());
-    const getsGlobal = (plan: HandlerPlan) =>
-      (reachesGateways || !isOfGateway(plan)) &&
-      !(isOfMessages(plan) && this.#microservices.getNothingGlobal(plan.handlerClass));
-    reportUnboundHandlers(plans, this.#config, this.#report, getsGlobal);
+    this.#gatewaysGetGlobal = !plans.some(isOfGateway) || (await gatewaysGetGlobalGuards());
+    reportUnboundHandlers(plans, this.#config, this.#report, this.#getsGlobal);
     reportStrayMethods(this.#explorer.strayMethods(), this.#report);
     const { httpAdapter } = this.#moduleRef.get(HttpAdapterHost, { strict: false });
     if (this.#options.trustedProxies === 'adapter') reportAdapterTrust(httpAdapter, this.#report);
@@ -144,6 +138,39 @@ export class RateLimitModule
   async onApplicationShutdown(): Promise<void> {
     this.#methodLimits.release();
     await this.#engine.close();
+    for (const observer of this.#madeObservers) this.#parts.observers.close(observer);
+  }
+
+  #bind(guard: RateLimitGuard, interceptor: RateLimitInterceptor, filter: RateLimitFilter): void {
+    this.#explorer.requireOnlyOne(RateLimitModule);
+    this.#explorer.watchFactories((instance) => this.#methodLimits.bindMade(instance));
+    this.#compile();
+    // Every class is known by now, and no route has been made yet: what is added here comes before the
+    // application's own global guards, which an APP_GUARD of an imported module would not.
+    this.#config.addGlobalFilter(filter);
+    this.#engine.validateChanges((slot, candidate) =>
+      refuseWithoutInterceptor(this.#plans.all(), this.#config, slot, candidate, this.#getsGlobal),
+    );
+    if (!this.#options.registerGuard) return;
+    this.#config.addGlobalGuard(guard);
+    if (this.#interceptorNeeded) this.#config.addGlobalInterceptor(interceptor);
+    else this.#plans.interceptorBound = false;
+  }
+
+  async #bindInstances(): Promise<void> {
+    for (const { instance, hostClass, moduleName, method } of this.#explorer.limitedMethods()) {
+      for (const limited of rateLimitMetadata.limitedMethodsOf(method)) {
+        this.#methodLimits.register(moduleName, hostClass, limited);
+      }
+      this.#methodLimits.bind(instance);
+    }
+    const { resolver, observers } = this.#options;
+    if (resolver !== undefined) this.#engine.useResolver((await this.#instanceOf(resolver)).instance);
+    for (const observer of observers) {
+      const { instance, isOurs } = await this.#instanceOf(observer);
+      this.#parts.observers.add([instance]);
+      if (isOurs) this.#madeObservers.push(instance);
+    }
   }
 
   #compile(): void {
@@ -159,17 +186,22 @@ export class RateLimitModule
     }
   }
 
+  /** Whether Nest gives a handler what is bound globally. */
+  readonly #getsGlobal = (plan: HandlerPlan): boolean =>
+    (this.#gatewaysGetGlobal || !isOfGateway(plan)) &&
+    !(isOfMessages(plan) && this.#microservices.getNothingGlobal(plan.handlerClass));
+
   get #interceptorNeeded(): boolean {
     return this.#plans.all().some((plan) => plan.policies.some((planned) => needsInterceptor(planned)));
   }
 
   /** An instance as it is; a class as the application provides it, else made with its dependencies. */
-  async #instanceOf<T extends object>(given: T | Type<T>): Promise<T> {
-    if (typeof given !== 'function') return given;
+  async #instanceOf<T extends object>(given: T | Type<T>): Promise<{ instance: T; isOurs: boolean }> {
+    if (typeof given !== 'function') return { instance: given, isOurs: false };
     try {
-      return this.#moduleRef.get<T>(given, { strict: false });
+      return { instance: this.#moduleRef.get<T>(given, { strict: false }), isOurs: false };
     } catch {
-      return this.#moduleRef.create(given);
+      return { instance: await this.#moduleRef.create(given), isOurs: true };
     }
   }
 }

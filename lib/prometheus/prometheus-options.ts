@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client';
 import * as v from 'valibot';
-import { rule, validate } from '../core/validation.js';
+import { boolean, rule, validate } from '../core/validation.js';
 import { DURATION_BUCKETS } from '../metrics/metrics.js';
 
 export interface PrometheusObserverOptions {
@@ -24,10 +24,7 @@ const schema = v.strictObject({
     ),
     'distlimit_',
   ),
-  routeLabel: v.optional(
-    rule('RL_INVALID_OPTION', 'true or false', (value) => (typeof value === 'boolean' ? value : undefined)),
-    false,
-  ),
+  routeLabel: v.optional(boolean(), false),
   buckets: v.optional(
     rule('RL_INVALID_OPTION', 'ascending numbers of seconds, at least one', (value) =>
       isAscending(value) ? value : undefined,

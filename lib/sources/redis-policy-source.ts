@@ -6,7 +6,7 @@ import type {
   PolicySource,
   PolicySourceContext,
 } from '../core/policy-source.js';
-import { keyPrefixOf, parseRedisSource, type RedisSource } from '../core/redis-source.js';
+import { keyPrefixOf, parseRedisSource, type RedisSource } from '../core/redis-address.js';
 import { StorageKeys } from '../core/storage-key.js';
 import { validate, wholeNumber } from '../core/validation.js';
 import { startBackgroundTimer } from '../core/background-timer.js';

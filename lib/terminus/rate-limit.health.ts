@@ -4,6 +4,7 @@ import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/term
 import { withoutPassword } from '../core/errors.js';
 import type { RateLimiterStatus } from '../core/limiter-options.js';
 import type { OnUnavailable } from '../core/policy.js';
+import { RateLimiter } from '../core/rate-limiter.js';
 import { RateLimiterService } from '../nest/rate-limiter.service.js';
 
 export interface RateLimitHealthOptions {
@@ -71,6 +72,12 @@ export class RateLimitHealthIndicator {
     return policies.length === 0 || policies.some(({ onUnavailable }) => !REFUSES.has(onUnavailable));
   }
 
+  /** A resolver is not asked: it need not know of this subject. */
+  async #probe(policy: string): Promise<void> {
+    const engine = RateLimiter.engineOf(this.#limiter);
+    await engine.probe(engine.slot(policy), SUBJECT);
+  }
+
   /** Why the driver can't answer; `undefined` where it can, or has nothing to answer. */
   async #failure(timeoutMs: number): Promise<string | undefined> {
     const [policy] = this.#limiter.policies();
@@ -78,7 +85,7 @@ export class RateLimitHealthIndicator {
     const giveUp = new AbortController();
     try {
       return await Promise.race([
-        this.#limiter.peek(policy.name, SUBJECT).then(
+        this.#probe(policy.name).then(
           () => undefined,
           (error: unknown) => textOf(error),
         ),

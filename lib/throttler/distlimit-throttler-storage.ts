@@ -1,6 +1,7 @@
 import { Logger, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
 import type { ThrottlerStorage } from '@nestjs/throttler';
 import * as v from 'valibot';
+import { defined } from '../core/defined.js';
 import { onceEach } from '../core/diagnostics.js';
 import { completeEngine, engineRules, type EngineOptions } from '../core/engine-options.js';
 import { RateLimitConfigError } from '../core/errors.js';
@@ -9,8 +10,9 @@ import { canDelay } from '../core/patience.js';
 import type { OnUnavailable, Policy, PolicyOptions } from '../core/policy.js';
 import { RateLimiter } from '../core/rate-limiter.js';
 import { validate } from '../core/validation.js';
+import { OperatorLog } from '../nest/operator-log.js';
 import { RateLimiterService } from '../nest/rate-limiter.service.js';
-import { engineParts } from '../create-rate-limiter.js';
+import { engineParts } from '../engine-parts.js';
 import { ThrottledPolicies } from './throttled-policies.js';
 
 /** How hits are counted, whatever each throttler's numbers are. */
@@ -58,13 +60,13 @@ export class DistlimitThrottlerStorage implements ThrottlerStorage, OnModuleInit
   constructor(first: RateLimiterService | ThrottlerStorageOptions = {}, second: ThrottlerPolicyOptions = {}) {
     let shared: Partial<PolicyOptions>;
     if (first instanceof RateLimiterService) {
-      shared = given(validate(v.strictObject(policyRules), second, PATH));
+      shared = defined(validate(v.strictObject(policyRules), second, PATH)) as Partial<PolicyOptions>;
       this.#engine = RateLimiter.engineOf(first);
       requireThrottling(this.#engine.draft('throttler', { ...EXAMPLE, ...shared }, PATH).current);
     } else {
       const all = validate(v.strictObject({ ...engineRules, ...policyRules }), first, PATH);
       const { algorithm, onUnavailable, ...engine } = all;
-      shared = given({ algorithm, onUnavailable });
+      shared = defined({ algorithm, onUnavailable }) as Partial<PolicyOptions>;
       completeEngine(engine);
       this.#ownParts = ownParts(engine, shared);
       this.#engine = new LimiterEngine(this.#ownParts);
@@ -113,7 +115,8 @@ function ownParts(options: EngineOptions, shared: Partial<PolicyOptions>): Limit
   const { prefix, redis } = options;
   const placed = redis === undefined ? options : { ...options, prefix: prefix ?? DEFAULT_PREFIX };
   // Before a connection is opened.
-  return engineParts(placed, report, (registry) =>
+  const observers = [new OperatorLog(logger)];
+  return engineParts({ ...placed, observers }, report, (registry) =>
     requireThrottling(registry.draft('throttler', { ...EXAMPLE, ...shared }, PATH).current),
   );
 }
@@ -127,11 +130,6 @@ function requireThrottling(policy: Policy): void {
     expected: 'an algorithm that does not hold calls: a throttler lets them go at once',
     received: policy.algorithm,
   });
-}
-
-/** Without what was left out: there the policy's own default holds. */
-function given(options: Record<string, unknown>): Partial<PolicyOptions> {
-  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
 /** A call that can never fit is told to come back after the longest time that a header can say. */

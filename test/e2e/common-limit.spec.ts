@@ -18,6 +18,7 @@ import {
   RateLimitExceededException,
   RateLimitModule,
   type Limiter,
+  type PolicyResolver,
   type RateLimitModuleOptions,
 } from 'nestjs-distlimit';
 import { disableRateLimits, ManualClock } from 'nestjs-distlimit/testing';
@@ -281,6 +282,60 @@ describe('@CommonLimit()', () => {
       warn.mockRestore();
     }
   });
+
+  it('warns of many subjects that are skipped once a minute, and of one each time it starts', async () => {
+    const warn = jest.spyOn(Logger.prototype, 'warn').mockImplementation(() => {});
+    try {
+      const clock = new ManualClock();
+      @Injectable()
+      class Mail {
+        @CommonLimit({ limit: 1, window: '1s' }, { onLimited: 'skip', key: (to: string) => to })
+        send(_to: string) {
+          return 'sent';
+        }
+      }
+      const mail = (await start({ providers: [Mail] }, { clock })).get(Mail);
+      const sendAll = async () => {
+        for (let i = 0; i < 20; i++)
+          expect([await mail.send(`${i}`), await mail.send(`${i}`)]).toEqual(['sent', undefined]);
+      };
+      await sendAll();
+      expect(warn).toHaveBeenCalledTimes(1);
+      clock.advance(2_000);
+      // The first one starts again, the others are still quiet.
+      await sendAll();
+      expect(warn).toHaveBeenCalledTimes(2);
+      clock.advance(60_000);
+      await mail.send('7');
+      await mail.send('7');
+      expect(warn).toHaveBeenCalledTimes(3);
+    } finally {
+      warn.mockRestore();
+    }
+  });
+
+  it.each(['throw', 'wait'] as const)(
+    'tells the resolver of the call that is limited by %s',
+    async (onLimited) => {
+      const calls: unknown[] = [];
+      @Injectable()
+      class Reports {
+        @CommonLimit({ name: 'reports', limit: 1, ...FIXED }, { onLimited })
+        make(_tenant: string) {
+          return 'made';
+        }
+      }
+      const resolver: PolicyResolver = {
+        resolve: ({ call }) => {
+          calls.push(call?.methodName, call?.args);
+          return [{ limit: 2 }];
+        },
+      };
+      const reports = (await start({ providers: [Reports] }, { resolver })).get(Reports);
+      await reports.make('acme');
+      expect(calls).toEqual(['make', ['acme']]);
+    },
+  );
 
   it('asks a function what to answer instead', async () => {
     @Injectable()

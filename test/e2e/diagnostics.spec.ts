@@ -118,6 +118,31 @@ it.each([
   expect((await app.get(RateLimiterService).peek('by-ip', 'ip:203.0.113.7')).remaining).toBe(8);
 });
 
+it('asks the module’s skip of calls that only the interceptor sees', async () => {
+  @Controller()
+  @UseInterceptors(RateLimitInterceptor)
+  class Intercepted {
+    @Get()
+    @RateLimit('by-user')
+    list() {
+      return 1;
+    }
+  }
+  const { call } = await startApp('express', {
+    imports: [
+      RateLimitModule.forRoot({
+        registerGuard: false,
+        policies: { 'by-user': { ...POLICIES['by-user'], limit: 1 } },
+        skip: ({ header }) => header('x-internal') === 'yes',
+      }),
+    ],
+    controllers: [Intercepted],
+  });
+  const inside = { headers: { 'x-internal': 'yes' } };
+  for (let i = 0; i < 3; i++) expect((await call('/', inside)).status).toBe(200);
+  expect([(await call('/')).status, (await call('/')).status]).toEqual([200, 429]);
+});
+
 describe('a change that needs the interceptor', () => {
   @Controller()
   @UseGuards(RateLimitGuard)

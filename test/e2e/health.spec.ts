@@ -153,6 +153,16 @@ describe.each(ADAPTERS)('the health indicator on %s', (adapter) => {
     });
   });
 
+  it('asks no resolver, which need not know of anybody who checks health', async () => {
+    const resolver = {
+      resolve: () => {
+        throw new Error('unknown tenant');
+      },
+    };
+    const { check } = await start(adapter, { resolver });
+    expect(await check()).toMatchObject({ status: 'up', driver: 'memory' });
+  });
+
   it('is up where there are no policies to decide', async () => {
     const { check } = await start(adapter, { policies: {} });
     expect(await check()).toMatchObject({ status: 'up', driver: 'memory' });

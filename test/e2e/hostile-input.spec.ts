@@ -1,6 +1,6 @@
 import { connect } from 'node:net';
 import { Controller, Get, Post } from '@nestjs/common';
-import { RateLimit, RateLimiterService, RateLimitModule } from 'nestjs-distlimit';
+import { RateLimit, RateLimiterService, RateLimitModule, subjectOf } from 'nestjs-distlimit';
 import { ManualClock } from 'nestjs-distlimit/testing';
 import { ADAPTERS, closeApps, startApp } from '../support/http-app.js';
 
@@ -25,7 +25,41 @@ class Target {
   }
 }
 
+@Controller()
+class Headed {
+  @Get()
+  @RateLimit('by-header')
+  get() {
+    return 'ok';
+  }
+}
+
 afterEach(closeApps);
+
+it.each(['memory', 'hashed'])('knows a long subject again in the service, %s', async (kind) => {
+  const { app, call } = await startApp('express', {
+    imports: [
+      RateLimitModule.forRoot({
+        clock: new ManualClock(),
+        ...(kind === 'hashed' && { hashKeys: 'a secret of some length' }),
+        policies: {
+          'by-header': { limit: 1, ...FIXED, key: ['header:x-key', 'header:x-key', 'header:x-key'] },
+        },
+      }),
+    ],
+    controllers: [Headed],
+  });
+  const value = 'k'.repeat(120);
+  const statuses = async () => [(await call('/', { headers: { 'x-key': value } })).status];
+  expect([await statuses(), await statuses()]).toEqual([[200], [429]]);
+  const part = subjectOf.header('x-key', value);
+  const subject = subjectOf.all(part, part, part);
+  expect(subject.length).toBeGreaterThan(200);
+  const limits = app.get(RateLimiterService);
+  expect(await limits.peek('by-header', subject)).toMatchObject({ allowed: false, remaining: 0 });
+  await limits.reset('by-header', subject);
+  expect(await statuses()).toEqual([200]);
+});
 
 describe.each(ADAPTERS)('hostile input on %s', (adapter) => {
   const start = async (trustedProxies?: string) => {

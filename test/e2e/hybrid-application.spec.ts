@@ -155,6 +155,32 @@ describe('an application with HTTP and a connected microservice', () => {
     expect(warnings()).toEqual([]);
   });
 
+  it('refuses a change that would need an interceptor which does not reach the messages', async () => {
+    @Controller()
+    class Guarded {
+      @MessagePattern('cats')
+      @UseGuards(RateLimitGuard)
+      @RateLimit('shared')
+      find() {
+        return 'Tom';
+      }
+
+      // For this one a global interceptor is bound.
+      @Get('cats')
+      @RateLimit('messages')
+      list() {
+        return 'Tom';
+      }
+    }
+    const { limits, send } = await start([Guarded], { inherit: false });
+    await expect(limits.updatePolicy('shared', { enforceAt: 'interceptor' })).rejects.toMatchObject({
+      code: 'RL_INTERCEPTOR_REQUIRED',
+      message: expect.stringContaining('bound to Guarded.find') as string,
+    });
+    for (let i = 0; i < 3; i++) expect(await send()).toBe('Tom');
+    await expect(send()).rejects.toMatchObject({ code: 'TOO_MANY_REQUESTS' });
+  });
+
   it.each([
     ['made for each message', Scope.REQUEST, false],
     ['made later', Scope.DEFAULT, true],

@@ -248,6 +248,25 @@ it('is an observer that can be listed by its class, without the module', async (
   expect(samples(await register.metrics(), 'distlimit_requests_total')['{policy="cats"}']).toBe(1);
 });
 
+it('lets go of an application that has ended, where it is listed by its class', async () => {
+  const start = async () => {
+    const { app, call } = await startApp('express', {
+      imports: [RateLimitModule.forRoot({ ...OPTIONS, observers: [PrometheusObserver] })],
+      controllers: [Cats],
+    });
+    await call('/cats/7');
+    return app;
+  };
+  const first = await start();
+  const keys = async () => samples(await register.metrics(), 'distlimit_keys_held')[''];
+  expect(await keys()).toBe(2);
+  await first.close();
+  const second = await start();
+  await second.get(RateLimiterService).consume('cats', 'somebody else');
+  // What the first one would say now is nothing at all, and may not hide the second one's.
+  expect(await keys()).toBe(3);
+});
+
 it('leaves behind what was counted when it is closed, and is asked no more', async () => {
   const observer = new PrometheusObserver();
   const limiter = limiterBuilder().observer(observer).build();

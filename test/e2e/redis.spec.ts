@@ -1,13 +1,16 @@
 import 'reflect-metadata';
 import { readFileSync } from 'node:fs';
-import { Controller, Get } from '@nestjs/common';
+import { Controller, Get, Injectable } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { Cluster, Redis } from 'ioredis';
 import {
+  CommonLimit,
+  InjectLimiter,
   limiterBuilder,
   RateLimit,
   RateLimiterService,
   RateLimitModule,
+  type Limiter,
   type RateLimitModuleOptions,
   type RateLimitOptionsFactory,
 } from 'nestjs-distlimit';
@@ -51,6 +54,41 @@ const start = (adapter: 'express' | 'fastify', options: RateLimitModuleOptions) 
   startApp(adapter, { imports: [RateLimitModule.forRoot(options)], controllers: [CatsController] });
 
 const clients = async () => Number(/connected_clients:(\d+)/.exec(await server.client.info('clients'))![1]);
+
+it.each(['redis', 'hybrid'] as const)(
+  'leaves no connection of the %s driver open where a start fails',
+  async (driver) => {
+    @Injectable()
+    class Jobs {
+      @CommonLimit('unknown')
+      run() {}
+    }
+    @Injectable()
+    class Mail {
+      constructor(@InjectLimiter('unknown too') readonly limiter: Limiter) {}
+    }
+    @Controller()
+    class Unknown {
+      @Get()
+      @RateLimit('unknown')
+      get() {}
+    }
+    const before = await clients();
+    for (const metadata of [{ providers: [Jobs] }, { providers: [Mail] }, { controllers: [Unknown] }]) {
+      const start = async () => {
+        const testing = await Test.createTestingModule({
+          imports: [RateLimitModule.forRoot(shared({ driver }))],
+          ...metadata,
+        })
+          .setLogger(false as never)
+          .compile();
+        await testing.init();
+      };
+      await expect(start()).rejects.toMatchObject({ code: 'RL_UNKNOWN_POLICY' });
+    }
+    await until(async () => (await clients()) === before);
+  },
+);
 
 it('runs with the ioredis of this project', () => {
   const manifest = new URL('../package.json', import.meta.resolve('ioredis'));

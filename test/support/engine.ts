@@ -1,7 +1,7 @@
 import { LimiterEngine } from '../../lib/core/limiter-engine.js';
 import type { EngineOptions } from '../../lib/core/engine-options.js';
 import type { PolicyOptions } from '../../lib/core/policy.js';
-import { engineParts } from '../../lib/create-rate-limiter.js';
+import { engineParts } from '../../lib/engine-parts.js';
 
 /** An engine as the module makes one, without the module. */
 export function engineOf(options: EngineOptions, policies: Record<string, PolicyOptions>): LimiterEngine {

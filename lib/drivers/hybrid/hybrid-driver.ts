@@ -1,5 +1,6 @@
 import type { Receipt } from '../../core/algorithm.js';
 import type { Clock } from '../../core/clock.js';
+import { defined } from '../../core/defined.js';
 import type { DiagnosticSink } from '../../core/diagnostics.js';
 import type { Charge, Counter, Decision, Driver, DriverStatus, MaybePromise } from '../../core/driver.js';
 import {
@@ -15,7 +16,7 @@ import type {
   EvictionEvent,
   ReconcileEvent,
 } from '../../core/observer.js';
-import type { RedisSource } from '../../core/redis-source.js';
+import type { RedisSource } from '../../core/redis-address.js';
 import { DEFAULT_PREFIX } from '../../core/storage-key.js';
 import { decideInParts } from '../group-in-parts.js';
 import type { DecidedGroup } from '../redis/operations.js';
@@ -73,7 +74,7 @@ export class HybridDriver implements Driver {
     const redis = (this.#redis = new RedisDriver({
       redis: source,
       prefix,
-      ...(clock !== undefined && { clock }),
+      ...defined({ clock }),
       timeoutMs: settings.timeoutMs,
       reconnectGraceMs: 0,
       onDecided: (charges, decided) => this.#learn(charges, decided),
@@ -289,9 +290,7 @@ export class HybridDriver implements Driver {
 const ALONE: FleetPlace = { size: 1, rank: 0 };
 
 function hybridOptionsOf(options: HybridDriverOptions): HybridOptions {
-  return Object.fromEntries(
-    HYBRID_OPTIONS.map((name) => [name, options[name]]).filter(([, value]) => value !== undefined),
-  );
+  return defined(Object.fromEntries(HYBRID_OPTIONS.map((name) => [name, options[name]])));
 }
 
 /** A part of a quota denies for ever what the whole quota would admit some time. */

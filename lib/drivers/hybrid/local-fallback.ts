@@ -1,5 +1,6 @@
 import type { Quota, Receipt } from '../../core/algorithm.js';
 import type { Clock } from '../../core/clock.js';
+import { defined } from '../../core/defined.js';
 import type { Charge, Counter, Decision } from '../../core/driver.js';
 import type { EvictionEvent } from '../../core/observer.js';
 import { MemoryDriver } from '../memory/memory-driver.js';
@@ -53,12 +54,7 @@ export class LocalFallback {
   constructor(options: LocalFallbackOptions) {
     this.#options = options;
     const { clock, maxKeys, sweepIntervalMs, onEviction } = options;
-    this.#counters = new MemoryDriver({
-      clock,
-      maxKeys,
-      ...(sweepIntervalMs !== undefined && { sweepIntervalMs }),
-      ...(onEviction !== undefined && { onEviction }),
-    });
+    this.#counters = new MemoryDriver({ clock, maxKeys, ...defined({ sweepIntervalMs, onEviction }) });
     this.#shares = new QuotaShares(options.minShare);
   }
 

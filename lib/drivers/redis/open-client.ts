@@ -1,6 +1,6 @@
 import { RateLimitConfigError } from '../../core/errors.js';
 import type { RedisClient, RedisLibrary } from './redis-client.js';
-import type { ParsedSource } from '../../core/redis-source.js';
+import type { ParsedSource } from '../../core/redis-address.js';
 
 const CONNECT_TIMEOUT_MS = 2_000;
 /** By ioredis' two seconds, one who closes a connection that is gone would keep the process for so long. */

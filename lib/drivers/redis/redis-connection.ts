@@ -1,5 +1,5 @@
 import { RateLimitError } from '../../core/errors.js';
-import type { ParsedSource } from '../../core/redis-source.js';
+import type { ParsedSource } from '../../core/redis-address.js';
 import type { PackedBatch } from './batch.js';
 import { openClient, subscriberOf } from './open-client.js';
 import type { ClusterClient, RedisClient } from './redis-client.js';

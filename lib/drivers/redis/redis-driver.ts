@@ -3,7 +3,7 @@ import type { Receipt } from '../../core/algorithm.js';
 import { wholeTime, type Clock } from '../../core/clock.js';
 import type { Charge, Counter, Decision, Driver, DriverStatus } from '../../core/driver.js';
 import { RateLimitError } from '../../core/errors.js';
-import { keyPrefixOf, parseRedisSource, type RedisSource } from '../../core/redis-source.js';
+import { keyPrefixOf, parseRedisSource, type RedisSource } from '../../core/redis-address.js';
 import { DEFAULT_PREFIX, StorageKeys } from '../../core/storage-key.js';
 import { decideInParts } from '../group-in-parts.js';
 import { DenyCache } from './deny-cache.js';

@@ -26,14 +26,19 @@ export class GraphqlCall extends RequestCall {
   readonly transport = 'graphql';
 
   constructor(context: ExecutionContext, methodName: string, sources: CallSources) {
-    const graphqlContext = context.getArgByIndex<GraphqlContext | undefined>(2);
+    const [graphqlContext] = contextAndInfo(context.getArgs());
     super(context, methodName, requestIn(graphqlContext), responseIn(graphqlContext), sources);
   }
 
   get route(): string {
-    const { parentType, fieldName } = this.args[3] as ResolveInfo;
+    const [, { parentType, fieldName }] = contextAndInfo(this.args);
     return `${parentType.name}.${fieldName}`;
   }
+}
+
+/** What every resolver is given last. One that resolves a reference of a federated graph gets no arguments before it. */
+function contextAndInfo(args: readonly unknown[]) {
+  return args.slice(-2) as [context: GraphqlContext | undefined, info: ResolveInfo];
 }
 
 /** Never the context itself: applications may spread into it what clients have sent. */

@@ -2,7 +2,7 @@ import { fixedWindow, limiterBuilder, MemoryDriver, type Algorithm, type Clock }
 import { ALGORITHMS } from '../../../lib/algorithms/index.js';
 import type { Diagnostic } from '../../../lib/core/diagnostics.js';
 import { completePolicy } from '../../../lib/core/policy-completion.js';
-import { engineParts } from '../../../lib/create-rate-limiter.js';
+import { engineParts } from '../../../lib/engine-parts.js';
 
 const completeWith = (algorithm: unknown) =>
   completePolicy('p', { limit: 3, window: '1s', algorithm: algorithm as Algorithm }, 'policies.p', {

@@ -1,5 +1,6 @@
 import {
   MemoryDriver,
+  RateLimitConfigError,
   RateLimiterService,
   type Charge,
   type PolicyResolver,
@@ -35,6 +36,15 @@ function start(resolve: (...args: never[]) => unknown) {
   engine.useResolver({ resolve } as PolicyResolver);
   return { engine, service: new RateLimiterService(engine) };
 }
+
+it.each([[null], [{ name: 'other' }], ['limit: 5'], [{ limits: 5 }]])(
+  'updatePolicy() refuses %j',
+  async (patch) => {
+    const service = new RateLimiterService(engineOf({}, { api: { limit: 10, window: '1m' } }));
+    await expect(service.updatePolicy('api', patch as never)).rejects.toBeInstanceOf(RateLimitConfigError);
+    expect(service.policies()).toMatchObject([{ name: 'api', limit: 10 }]);
+  },
+);
 
 describe('a policy resolver', () => {
   it('tells two subjects of one policy apart', async () => {
