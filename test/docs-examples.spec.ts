@@ -3,6 +3,7 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { jest } from '@jest/globals';
 import ts from 'typescript';
+import { readPolicyDocument } from '../lib/sources/policy-document.js';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const workplace = join(root, 'test/.examples');
@@ -81,4 +82,15 @@ it('links to files that exist', () => {
       .map((target) => `${page}: ${target}`),
   );
   expect(broken).toEqual([]);
+});
+
+it('has policy files that can be read', async () => {
+  const files = pages().flatMap((page) => [
+    ...readFileSync(join(root, page), 'utf8').matchAll(/^```yaml\n(.*?)^```$/gms),
+  ]);
+  expect(files.length).toBeGreaterThan(0);
+  for (const [, text = ''] of files) {
+    const { policies } = await readPolicyDocument(text, 'rate-limits.yaml', {});
+    expect(policies).toHaveProperty('api', expect.objectContaining({ limit: '1000', window: '1m' }));
+  }
 });

@@ -14,7 +14,10 @@ import { untilQuiet } from './until-quiet.js';
 import { MOST_BYTES, readPolicyDocument, type PolicyDocument } from './policy-document.js';
 
 export interface FilePolicySourceOptions {
-  /** How often the file is looked at, in whole milliseconds ≥ 10; default 500. */
+  /**
+   * How often the file is looked at, in whole milliseconds ≥ 10; default 500. Of several sources of a process that read one
+   * file the first one's holds: Node looks for all of them.
+   */
   readonly pollIntervalMs?: number;
 }
 

@@ -33,6 +33,12 @@ class CatsController {
     return 'Tom';
   }
 
+  @Get('birds')
+  @RateLimit({ policy: 'api', cost: 1 })
+  birds(): string {
+    return 'Tweety';
+  }
+
   @Get('dogs')
   @RateLimit({ limit: 5, ...FIXED })
   dogs(): string {
@@ -92,17 +98,12 @@ function centre(policies: PolicySet, name = 'centre', unit: 'set' | 'policy' = '
 describe('precedence, from the lowest to the highest', () => {
   const code = { limit: 1, ...FIXED };
 
-  it.each<[string, (low: PolicySet, high: PolicySet) => [PolicySet, PolicySet], number]>([
-    ['the code', () => [{}, {}], 1],
-    ['a source', () => [{ api: { limit: 2 } }, {}], 2],
-    ['a later source', () => [{ api: { limit: 2 } }, { api: { limit: 3 } }], 3],
-    [
-      'a source under one that says something else',
-      () => [{ api: { limit: 2 } }, { api: { block: '1s' } }],
-      2,
-    ],
-  ])('%s', async (_what, layers, limit) => {
-    const [low, high] = layers({}, {});
+  it.each<[string, PolicySet, PolicySet, number]>([
+    ['the code', {}, {}, 1],
+    ['a source', { api: { limit: 2 } }, {}, 2],
+    ['a later source', { api: { limit: 2 } }, { api: { limit: 3 } }, 3],
+    ['a source under one that says something else', { api: { limit: 2 } }, { api: { block: '1s' } }, 2],
+  ])('%s', async (_what, low, high, limit) => {
     const { service, call } = await start({
       policies: { api: code },
       sources: [centre(low).source, centre(high, 'another').source],
@@ -123,14 +124,17 @@ describe('precedence, from the lowest to the highest', () => {
     expect(service.policies().find(({ name }) => name === 'api')).toMatchObject({ limit: 4, blockMs: 1_000 });
   });
 
-  it('a resolver, for its subjects, and the decorator of a handler, for what it says', async () => {
-    const { source } = centre({ api: { limit: 2 } });
+  it.each([
+    ['a resolver, for its subjects', '/cats', [200, 200, 429]],
+    ['the decorator of a handler, for the cost that it says', '/birds', [200, 200, 200, 200, 429]],
+  ])('%s', async (_what, path, answers) => {
+    const { source } = centre({ api: { limit: 2, cost: 2 } });
     const { call } = await start({
       policies: { api: code },
       sources: [source],
-      resolver: { resolve: ({ charges }) => charges.map(() => ({ limit: 3 })) },
+      resolver: { resolve: ({ charges }) => charges.map(() => ({ limit: 4 })) },
     });
-    expect(await statuses(() => call('/cats'), 4)).toEqual([200, 200, 200, 429]);
+    expect(await statuses(() => call(path), answers.length)).toEqual(answers);
   });
 
   it('an inline policy under a source that names it', async () => {
