@@ -154,6 +154,10 @@ async function checkConsumer(directory, tarball) {
   await check('require() and import() give one class', () =>
     run(cwd, process.execPath, 'support/one-class.mjs'),
   );
+  await check('reads a policy file', () => run(cwd, process.execPath, 'support/policy-file.mjs'));
+  await check('says which package an entry point misses', () =>
+    run(cwd, process.execPath, 'support/missing-peers.mjs'),
+  );
   await check('passes its own jest', () => run(cwd, 'npm', 'test'));
 
   if (!(await check('compiles', () => run(cwd, 'npm', 'run', 'build')))) return;
