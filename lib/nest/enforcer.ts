@@ -43,15 +43,17 @@ export class Enforcer {
     const invocation = invocationOf(context) ?? this.#start(context, plan);
     if (invocation.guarded) return true;
     invocation.guarded = true;
-    return andThen(this.#parts.skip?.(invocation.call), (skipped) => {
-      if (skipped === true) return true;
-      const now: PlannedPolicy[] = [];
-      for (const planned of plan.policies) {
-        if (decidedAtInterceptor(planned)) invocation.deferred.push(planned);
-        else now.push(planned);
-      }
-      return this.#check(invocation, now, true);
-    });
+    return orAnswered(invocation, () =>
+      andThen(this.#parts.skip?.(invocation.call), (skipped) => {
+        if (skipped === true) return true;
+        const now: PlannedPolicy[] = [];
+        for (const planned of plan.policies) {
+          if (decidedAtInterceptor(planned)) invocation.deferred.push(planned);
+          else now.push(planned);
+        }
+        return this.#check(invocation, now, true);
+      }),
+    );
   }
 
   /**
@@ -71,7 +73,10 @@ export class Enforcer {
     invocation.intercepted = true;
     const { deferred } = invocation;
     invocation.deferred = [];
-    return andThen(this.#check(invocation, deferred, false), () => invocation);
+    return andThen(
+      orAnswered(invocation, () => this.#check(invocation, deferred, false)),
+      () => invocation,
+    );
   }
 
   /** The handler's result or stream has ended. */
@@ -154,4 +159,16 @@ export class Enforcer {
     const { engine, report } = this.#parts;
     refundUncounted(engine, verdicts, statusCode === undefined ? ended : { ...ended, statusCode }, report);
   }
+}
+
+/** What `work` gives. Where Nest would not answer a call with what it throws, the transport does, and the call ends here. */
+function orAnswered<T>({ call, transport }: Invocation, work: () => MaybePromise<T>): MaybePromise<T> {
+  const answer = transport.answerer?.(call.args);
+  if (answer === undefined) return work();
+  return orElse(work, (thrown) => answer(thrown).then(never));
+}
+
+/** Neither the handler may run, nor Nest see an error. A promise for each call: it is collected with who waits for it. */
+function never(): Promise<never> {
+  return new Promise(() => {});
 }

@@ -48,8 +48,11 @@ export class RateLimitFilter implements ExceptionFilter {
     return this.#transportOf(host.getType()).denial?.(exception, host.getArgs()) ?? exception;
   }
 
-  #answerMessage(exception: RateLimitException, host: ArgumentsHost): Observable<never> {
-    return from(this.#denial(exception, host)).pipe(
+  #answerMessage(exception: RateLimitException, host: ArgumentsHost): Observable<unknown> {
+    const denial = this.#denial(exception, host);
+    const answer = this.#transportOf(host.getType()).answerer?.(host.getArgs());
+    if (answer !== undefined) return from(denial.then(answer));
+    return from(denial).pipe(
       mergeMap((error) => throwError(() => (error as Partial<RpcError>).getError?.() ?? error)),
     );
   }
