@@ -96,7 +96,7 @@ export class RateLimitConfigError extends RateLimitError {
   }
 }
 
-/** Stands for a secret in an error: tells of what kind it is, and nothing of what it says. */
+/** Shown as it is: what kind of thing a secret is, and nothing of what it says; or what was described before. */
 class Redacted {
   constructor(readonly kind: string) {}
 }
@@ -105,6 +105,12 @@ export function redacted(value: unknown): unknown {
   return new Redacted(
     typeof value === 'string' ? `text of ${value.length} characters` : describeValue(value),
   );
+}
+
+/** The same error, of another place. */
+export function relocated(error: RateLimitConfigError, path: string): RateLimitConfigError {
+  const { code, expected, received } = error;
+  return new RateLimitConfigError({ code, path, expected, received: new Redacted(received) });
 }
 
 const MAX_SHOWN = 80;

@@ -133,7 +133,7 @@ export class PolicyChanges {
 
   #planPolicy(plan: Plan, layer: SourceLayer, name: string, fields: readonly string[]): void {
     const instead = { layer, entries: plan.entries };
-    const where = plan.entries.has(name) ? whereIn(layer, name) : layer.name;
+    const where = (field?: string) => (plan.entries.has(name) ? whereIn(layer, name, field) : layer.name);
     const slot = this.#registry.find(name);
     if (slot === undefined) {
       const options = this.#layers.over(name, {}, instead);

@@ -52,15 +52,19 @@ export class PolicyLayers {
     return merged;
   }
 
-  /** Where a policy stands, for messages: in the highest source that says something of it. */
-  where(name: string): string | undefined {
-    const layer = this.all.findLast(({ entries }) => entries.has(name));
-    return layer && whereIn(layer, name);
+  /** Where a policy stands, for messages: in the highest source that says something of it, or of one of its fields. */
+  where(name: string, field?: string): string | undefined {
+    const saying = this.all.filter(({ entries }) => entries.has(name));
+    const layer =
+      field === undefined
+        ? saying.at(-1)
+        : (saying.findLast(({ entries }) => Object.hasOwn(entries.get(name)!, field)) ?? saying.at(-1));
+    return layer && whereIn(layer, name, field);
   }
 }
 
-export function whereIn(layer: SourceLayer, name: string): string {
-  return layer.opened?.where?.(name) ?? layer.name;
+export function whereIn(layer: SourceLayer, name: string, field?: string): string {
+  return layer.opened?.where?.(name, field) ?? layer.name;
 }
 
 /** Whether options say how much may be done in which time: without that nothing can be counted. */

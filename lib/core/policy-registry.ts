@@ -1,4 +1,4 @@
-import { RateLimitConfigError } from './errors.js';
+import { RateLimitConfigError, relocated } from './errors.js';
 import type { Policy, PolicyOptions } from './policy.js';
 import { nameRule, validate } from './validation.js';
 import { completePolicy, ownCopy, type PolicySurroundings } from './policy-completion.js';
@@ -111,9 +111,22 @@ export class PolicyRegistry {
   }
 
   /** The policy that the options would make. Nothing has changed yet. */
-  complete(name: string, options: Options, where?: string): Policy {
-    const path = where === undefined ? `policies.${name}` : `${where}: policies.${name}`;
-    return completePolicy(name, options, path, this.#surroundings);
+  complete(
+    name: string,
+    options: Options,
+    where: (field?: string) => string | undefined = () => undefined,
+  ): Policy {
+    const pathAt = (place: string | undefined) =>
+      place === undefined ? `policies.${name}` : `${place}: policies.${name}`;
+    const path = pathAt(where());
+    try {
+      return completePolicy(name, options, path, this.#surroundings);
+    } catch (error) {
+      if (!(error instanceof RateLimitConfigError) || !error.path.startsWith(`${path}.`)) throw error;
+      const below = error.path.slice(path.length);
+      const [, field] = below.split(/[.(]/);
+      throw relocated(error, pathAt(where(field)) + below);
+    }
   }
 
   /** The policy that a patch would make. Nothing has changed yet. */
@@ -128,7 +141,7 @@ export class PolicyRegistry {
     for (;;) {
       if (!this.#layers.concern(name)) return completePolicy(name, code, path, this.#surroundings);
       try {
-        return this.complete(name, this.#layers.over(name, code), this.#layers.where(name));
+        return this.complete(name, this.#layers.over(name, code), (field) => this.#layers.where(name, field));
       } catch (error) {
         const layer = this.#layers.all.findLast(
           ({ unit, entries }) => entries.has(name) && (unit === 'policy' || this.#lenient),

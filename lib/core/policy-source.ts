@@ -43,8 +43,8 @@ export interface OpenPolicySource {
    * is stored and `changed` was told of it. Left out: the source can't.
    */
   update?(policy: string, patch: Readonly<Partial<PolicyOptions>>): Promise<void>;
-  /** Where a policy of the latest set stands, for messages: a file with line and column. */
-  where?(policy: string): string | undefined;
+  /** Where a policy of the latest set stands, or one of its fields, for messages: a file with line and column. */
+  where?(policy: string, field?: string): string | undefined;
   /** Frees what was opened. */
   close?(): MaybePromise<void>;
 }

@@ -17,6 +17,13 @@ export interface CallTransport<Call extends CallContext = CallContext> {
   hold(call: Call, delayMs: number): Promise<void>;
   /** The denial as this kind's callers and filters know it; without this it is the exception itself. */
   denial?(exception: RateLimitException, args: readonly unknown[]): MaybePromise<Error>;
+  /** Whether the exception is thrown as it is, and {@link denial} made of it in the filter. */
+  readonly deniesInFilter?: boolean;
+  /**
+   * What sends an error to the caller, where nobody else would: Nest has no answer for what is thrown there, and it would
+   * end the process. `undefined` where Nest has one.
+   */
+  answerer?(args: readonly unknown[]): ((error: unknown) => Promise<void>) | undefined;
   /** Says when the call is over, with the status that was sent. Without this it is over when its handler is. */
   onEnd?(call: Call, ended: (statusCode: number | undefined) => void): void;
 }

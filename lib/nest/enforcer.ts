@@ -43,15 +43,17 @@ export class Enforcer {
     const invocation = invocationOf(context) ?? this.#start(context, plan);
     if (invocation.guarded) return true;
     invocation.guarded = true;
-    return andThen(this.#parts.skip?.(invocation.call), (skipped) => {
-      if (skipped === true) return true;
-      const now: PlannedPolicy[] = [];
-      for (const planned of plan.policies) {
-        if (decidedAtInterceptor(planned)) invocation.deferred.push(planned);
-        else now.push(planned);
-      }
-      return this.#check(invocation, now, true);
-    });
+    return orAnswered(invocation, () =>
+      andThen(this.#parts.skip?.(invocation.call), (skipped) => {
+        if (skipped === true) return true;
+        const now: PlannedPolicy[] = [];
+        for (const planned of plan.policies) {
+          if (decidedAtInterceptor(planned)) invocation.deferred.push(planned);
+          else now.push(planned);
+        }
+        return this.#check(invocation, now, true);
+      }),
+    );
   }
 
   /**
@@ -67,12 +69,21 @@ export class Enforcer {
     invocation.intercepted = true;
     const { deferred } = invocation;
     invocation.deferred = [];
-    if (guarded !== undefined) return andThen(this.#check(invocation, deferred, false), () => invocation);
-    // The guard has left no trace: it is not bound here.
-    return andThen(this.#parts.skip?.(invocation.call), (skipped) => {
-      const due = skipped === true ? [] : plan.policies.filter((planned) => decidedAtInterceptor(planned));
-      return andThen(this.#check(invocation, due, false), () => invocation);
-    });
+    return andThen(
+      orAnswered(invocation, () =>
+        // Where the guard has left no trace it is not bound, and has put nothing off.
+        andThen(guarded === undefined ? this.#dueUnguarded(invocation, plan) : deferred, (due) =>
+          this.#check(invocation, due, false),
+        ),
+      ),
+      () => invocation,
+    );
+  }
+
+  #dueUnguarded({ call }: Invocation, { policies }: HandlerPlan): MaybePromise<readonly PlannedPolicy[]> {
+    return andThen(this.#parts.skip?.(call), (skipped) =>
+      skipped === true ? [] : policies.filter((planned) => decidedAtInterceptor(planned)),
+    );
   }
 
   /** The handler's result or stream has ended. */
@@ -140,7 +151,7 @@ export class Enforcer {
     const own = this.#parts.denied?.(call, verdicts);
     if (own !== undefined) return own;
     const exception = denialOf(verdicts);
-    return transport.denial?.(exception, call.args) ?? exception;
+    return (transport.deniesInFilter ? undefined : transport.denial?.(exception, call.args)) ?? exception;
   }
 
   /** Has `countIf` asked when the call is over. */
@@ -155,4 +166,16 @@ export class Enforcer {
     const { engine, report } = this.#parts;
     refundUncounted(engine, verdicts, statusCode === undefined ? ended : { ...ended, statusCode }, report);
   }
+}
+
+/** What `work` gives. Where Nest would not answer a call with what it throws, the transport does, and the call ends here. */
+function orAnswered<T>({ call, transport }: Invocation, work: () => MaybePromise<T>): MaybePromise<T> {
+  const answer = transport.answerer?.(call.args);
+  if (answer === undefined) return work();
+  return orElse(work, (thrown) => answer(thrown).then(never));
+}
+
+/** Neither the handler may run, nor Nest see an error. A promise for each call: it is collected with who waits for it. */
+function never(): Promise<never> {
+  return new Promise(() => {});
 }

@@ -43,13 +43,16 @@ export class RateLimitFilter implements ExceptionFilter {
     ) as unknown;
   }
 
-  /** What a limited method threw: the guard's own denials have their kind's form already. */
+  /** What a limited method threw, or a kind of call that leaves it to this filter. */
   async #denial(exception: RateLimitException, host: ArgumentsHost): Promise<Error> {
     return this.#transportOf(host.getType()).denial?.(exception, host.getArgs()) ?? exception;
   }
 
-  #answerMessage(exception: RateLimitException, host: ArgumentsHost): Observable<never> {
-    return from(this.#denial(exception, host)).pipe(
+  #answerMessage(exception: RateLimitException, host: ArgumentsHost): Observable<unknown> {
+    const denial = this.#denial(exception, host);
+    const answer = this.#transportOf(host.getType()).answerer?.(host.getArgs());
+    if (answer !== undefined) return from(denial.then(answer));
+    return from(denial).pipe(
       mergeMap((error) => throwError(() => (error as Partial<RpcError>).getError?.() ?? error)),
     );
   }

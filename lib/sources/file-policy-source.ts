@@ -72,8 +72,8 @@ class OpenFileSource implements OpenPolicySource {
     return this.#document.policies;
   }
 
-  where(policy: string): string {
-    return this.#document.where(policy);
+  where(policy: string, field?: string): string {
+    return this.#document.where(policy, field);
   }
 
   /** @param given the path as it was given */

@@ -9,7 +9,7 @@ import { withVariables } from './environment-variables.js';
 export interface PolicyDocument {
   readonly policies: PolicySet;
   /** File, line and column, for example `rate-limits.yaml:3:5`. */
-  where(policy: string): string;
+  where(policy: string, field?: string): string;
 }
 
 /** No set of policies is larger, and nothing larger is parsed. */
@@ -111,7 +111,13 @@ export async function readPolicyDocument(
         { ...defaults, ...checked(isNothing(value) ? {} : value, ['policies', name]) },
       ]),
     ),
-    where: (policy) => place(['policies', policy]),
+    where: (policy, field) => {
+      if (field === undefined) return place(['policies', policy]);
+      // What is merged into a policy is the policy's: nodes don't tell.
+      const isOwn = Object.hasOwn(Object(Object(root.policies)[policy]) as object, field);
+      const isDefault = !isOwn && Object.hasOwn(defaults, field);
+      return place(isDefault ? ['defaults', field] : ['policies', policy, field]);
+    },
   };
 }
 

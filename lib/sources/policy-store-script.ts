@@ -5,7 +5,7 @@ import type { Script } from '../drivers/redis/universal-script.js';
  * What becomes of the fleet's policies in one step. KEYS: the hash of policies, their version. Every answer is
  * `{ what happened, the version now, [policy, JSON, …] }`; the policies are left out where the version is the known one.
  *
- * ARGV: `read`, known version.
+ * ARGV: `read`, known version; then `whole` where the policies are to be told also of the known version.
  * ARGV: `store`, known version, channel, policy, the JSON it is to have replaced, the JSON it gets; '' means none.
  * ARGV: `restore`, known version, channel, then policies and their JSON: what there was before the server lost it.
  */
@@ -42,7 +42,7 @@ if ARGV[1] == 'store' then
   return answer('stored')
 end
 
-if stored == known then return { 'same', string.format('%.0f', stored), {} } end
+if stored == known and ARGV[3] ~= 'whole' then return { 'same', string.format('%.0f', stored), {} } end
 return answer('read')
 `;
 

@@ -13,6 +13,11 @@ export const NOTHING_STORED: StoredPolicies = { version: 0, json: new Map() };
 /** The longest that Redis may take to answer, in milliseconds. */
 const TIMEOUT_MS = 1_000;
 
+export function areSame(one: StoredPolicies, other: StoredPolicies): boolean {
+  if (one.version !== other.version || one.json.size !== other.json.size) return false;
+  return [...one.json].every(([policy, text]) => other.json.get(policy) === text);
+}
+
 interface PolicyStoreOptions {
   readonly connection: RedisConnection;
   /** A hash, and a number; on a cluster in one slot. */
@@ -28,9 +33,12 @@ export class PolicyStore {
     this.#options = options;
   }
 
-  /** What holds now; `known` itself where nothing has changed. */
-  async read(known: StoredPolicies): Promise<StoredPolicies> {
-    const { outcome, stored } = await this.#run(['read', String(known.version)]);
+  /**
+   * What holds now; `known` itself where nothing has changed.
+   * @param whole whether the version may be that of another server, and something else stand under it
+   */
+  async read(known: StoredPolicies, whole = false): Promise<StoredPolicies> {
+    const { outcome, stored } = await this.#run(['read', String(known.version), whole ? 'whole' : '']);
     if (outcome === 'same') return known;
     return outcome === 'behind' ? this.#restore(known) : stored;
   }

@@ -12,7 +12,7 @@ import { validate, wholeNumber } from '../core/validation.js';
 import { startBackgroundTimer } from '../core/background-timer.js';
 import { RedisConnection } from '../drivers/redis/redis-connection.js';
 import { isRedisUnavailable } from '../drivers/redis/redis-errors.js';
-import { NOTHING_STORED, PolicyStore, type StoredPolicies } from './policy-store.js';
+import { areSame, NOTHING_STORED, PolicyStore, type StoredPolicies } from './policy-store.js';
 import { POLICY_STORE_SCRIPT } from './policy-store-script.js';
 import { untilQuiet } from './until-quiet.js';
 
@@ -79,6 +79,11 @@ class OpenRedisSource implements OpenPolicySource {
   #known: StoredPolicies = NOTHING_STORED;
   #policies: PolicySet = {};
   #isAway = false;
+  /**
+   * Whether what answers may be another server than before. One that had not yet got the latest change may have been
+   * given another since, under the same version.
+   */
+  #mayBeAnother = false;
   #isClosed = false;
   #cancelPoll = () => {};
   /** Updates of this instance go one after the other. */
@@ -91,6 +96,9 @@ class OpenRedisSource implements OpenPolicySource {
     this.#pollMs = pollMs;
     this.#channel = storage.own('policies:changed');
     this.#connection = new RedisConnection({ source, script: POLICY_STORE_SCRIPT, reconnectGraceMs: 0 });
+    this.#connection.onState(() => {
+      this.#mayBeAnother = true;
+    });
     this.#store = new PolicyStore({
       connection: this.#connection,
       keys: [storage.own('{policies}'), storage.own('{policies}:version')],
@@ -159,10 +167,13 @@ class OpenRedisSource implements OpenPolicySource {
 
   async #read(): Promise<void> {
     if (this.#isClosed) return;
+    const whole = this.#mayBeAnother;
+    this.#mayBeAnother = false;
     try {
-      this.#take(await this.#store.read(this.#known));
+      this.#take(await this.#store.read(this.#known, whole));
       this.#isAway = false;
     } catch (error) {
+      this.#mayBeAnother = true;
       if (!isRedisUnavailable(error)) throw error;
       if ((error as { code?: string }).code === 'RL_REDIS_TIMEOUT') this.#connection.renew();
       this.#tellAway(error);
@@ -178,9 +189,9 @@ class OpenRedisSource implements OpenPolicySource {
     });
   }
 
-  /** Takes over what is newer than what is known. */
+  /** Takes over what is newer than what is known, and what another server has under the same version. */
   #take(stored: StoredPolicies): void {
-    if (this.#isClosed || stored.version <= this.#known.version) return;
+    if (this.#isClosed || stored.version < this.#known.version || areSame(stored, this.#known)) return;
     this.#known = stored;
     this.#policies = this.#parsed(stored);
     this.#context.changed(this.#policies);

@@ -1,11 +1,23 @@
 import { fileURLToPath } from 'node:url';
 import { Controller, Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
-import { credentials, loadPackageDefinition, Metadata, type ServiceError } from '@grpc/grpc-js';
+import {
+  credentials,
+  loadPackageDefinition,
+  Metadata,
+  type ClientDuplexStream,
+  type ClientWritableStream,
+  type sendUnaryData,
+  type ServerDuplexStream,
+  type ServerReadableStream,
+  type ServiceError,
+} from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import {
   ClientProxyFactory,
   GrpcMethod,
+  GrpcStreamCall,
+  GrpcStreamMethod,
   MessagePattern,
   RpcException,
   Transport,
@@ -24,7 +36,7 @@ import {
   type Verdict,
 } from 'nestjs-distlimit';
 import { ManualClock } from 'nestjs-distlimit/testing';
-import { firstValueFrom, from } from 'rxjs';
+import { firstValueFrom, from, last, type Observable } from 'rxjs';
 import { freePort, startRedis, until, type RedisServer } from '../support/redis-servers.js';
 
 const FIXED = { window: '1m', algorithm: 'fixed-window' } as const;
@@ -36,6 +48,10 @@ const policies: Record<string, PolicyOptions> = {
   'by-key': { limit: 1, ...FIXED, key: ['header:X-Api-Key', 'route'] },
   streams: { limit: 1, ...FIXED, countIf: ({ result }) => (result as { name: string }).name !== 'free' },
 };
+
+interface Cat {
+  readonly name: string;
+}
 
 @Controller()
 class Cats {
@@ -72,6 +88,37 @@ class Cats {
   all({ name }: { name: string }) {
     return from([{ name: 'Tom' }, { name }]);
   }
+
+  @GrpcStreamMethod('Cats', 'Last')
+  @RateLimit('by-ip', 'by-key')
+  last(queries: Observable<Cat>) {
+    return queries.pipe(last());
+  }
+
+  @GrpcStreamCall('Cats', 'LastByCall')
+  @RateLimit('by-ip', 'by-key')
+  async lastByCall(call: ServerReadableStream<Cat, Cat>, done: sendUnaryData<Cat>) {
+    let seen: Cat | undefined;
+    for await (const query of call) seen = query as Cat;
+    done(null, seen);
+  }
+
+  @GrpcStreamMethod('Cats', 'Each')
+  @RateLimit('by-ip', 'by-key')
+  each(queries: Observable<Cat>) {
+    return queries;
+  }
+
+  @GrpcStreamCall('Cats', 'EachByCall')
+  @RateLimit('by-ip', 'by-key')
+  eachByCall(call: ServerDuplexStream<Cat, Cat>) {
+    call.on('data', (query: Cat) => call.write(query));
+    call.on('end', () => call.end());
+  }
+
+  @GrpcStreamCall('Cats', 'Limited')
+  @CommonLimit({ limit: 0, ...FIXED })
+  async limited(_call: ServerDuplexStream<Cat, Cat>) {}
 }
 
 let clock: ManualClock;
@@ -166,9 +213,19 @@ describe('over TCP', () => {
   });
 });
 
+type ReadsStream = (
+  metadata: Metadata,
+  done: (error: ServiceError | null, cat: Cat) => void,
+) => ClientWritableStream<Cat>;
+
 interface GrpcClient {
   Find(query: object, metadata: Metadata, done: (error: ServiceError | null, cat: object) => void): void;
-  All(query: object): AsyncIterable<{ name: string }>;
+  All(query: object): AsyncIterable<Cat>;
+  Last: ReadsStream;
+  LastByCall: ReadsStream;
+  Each(metadata: Metadata): ClientDuplexStream<Cat, Cat>;
+  EachByCall(metadata: Metadata): ClientDuplexStream<Cat, Cat>;
+  Limited(metadata: Metadata): ClientDuplexStream<Cat, Cat>;
   close(): void;
 }
 
@@ -194,7 +251,31 @@ describe('over gRPC', () => {
       for await (const cat of client.All({ name })) names.push(cat.name);
       return names;
     };
-    return { limits, find, all };
+    const send = (call: ClientWritableStream<Cat>, names: readonly string[]) => {
+      for (const name of names) call.write({ name });
+      call.end();
+    };
+    /** Sends names, and waits for what comes back: an array in either case. */
+    const stream = (
+      method: 'Last' | 'LastByCall' | 'Each' | 'EachByCall' | 'Limited',
+      names: readonly string[],
+      headers: Record<string, string> = {},
+    ) =>
+      new Promise<string[]>((answered, failed) => {
+        const metadata = Metadata.fromHttp2Headers(headers);
+        if (method === 'Last' || method === 'LastByCall') {
+          const call = client[method](metadata, (error, cat) =>
+            error === null ? answered([cat.name]) : failed(error),
+          );
+          return send(call, names);
+        }
+        const call = client[method](metadata);
+        const seen: string[] = [];
+        call.on('data', ({ name }: Cat) => seen.push(name));
+        call.on('end', () => answered(seen)).on('error', failed);
+        return send(call, names);
+      });
+    return { limits, find, all, stream };
   };
 
   it('counts calls by peer, forwarded address and metadata, and denies with RESOURCE_EXHAUSTED', async () => {
@@ -216,6 +297,74 @@ describe('over gRPC', () => {
     expect(await all('free')).toEqual(['Tom', 'free']);
     expect(await all('counted')).toEqual(['Tom', 'counted']);
     await expect(all('counted')).rejects.toMatchObject({ code: 8 });
+  });
+
+  for (const [method, answer] of [
+    ['Last', ['Kit']],
+    ['LastByCall', ['Kit']],
+    ['Each', ['Tom', 'Kit']],
+    ['EachByCall', ['Tom', 'Kit']],
+  ] as const) {
+    it(`counts a stream that the client sends once, and denies it as other calls: ${method}`, async () => {
+      const { limits, stream } = await start();
+      const key = { 'x-api-key': 'a' };
+      expect(await stream(method, ['Tom', 'Kit'], key)).toEqual(answer);
+      const denied = await stream(method, ['Tom', 'Kit'], key).catch((error: ServiceError) => error);
+      expect(denied).toMatchObject({ code: 8, details: expect.stringContaining('exceeded') });
+      expect((denied as ServiceError).metadata.get('retry-after-ms')).toEqual(['60000']);
+      expect(await stream(method, ['Tom', 'Kit'], { 'x-api-key': 'b' })).toEqual(answer);
+      expect((await limits.peek('by-ip', 'ip:127.0.0.1')).remaining).toBe(0);
+      clock.advance(60_000);
+      expect(await stream(method, ['Tom', 'Kit'], key)).toEqual(answer);
+    });
+  }
+
+  for (const method of ['LastByCall', 'EachByCall'] as const) {
+    it(`answers for handlers that get the call itself, whatever is thrown before them: ${method}`, async () => {
+      const error = jest.spyOn(Logger.prototype, 'error').mockImplementation(() => {});
+      const answerTo = async (options: RateLimitModuleOptions) => {
+        const { stream } = await start(options);
+        return stream(method, ['Tom']).catch(({ code, details }: ServiceError) => [code, details]);
+      };
+      try {
+        const denying = { ...policies, 'by-ip': { limit: 0, ...FIXED } };
+        expect(
+          await answerTo({ policies: denying, denied: () => new RpcException({ code: 7, message: 'mine' }) }),
+        ).toEqual([7, 'mine']);
+        expect(await answerTo({ policies: denying, denied: () => new RpcException('text') })).toEqual([
+          2,
+          'text',
+        ]);
+        // What clients are not told is logged.
+        const failing: PolicyOptions = {
+          limit: 1,
+          ...FIXED,
+          skip: () => {
+            throw new Error('secret');
+          },
+        };
+        for (const enforceAt of ['guard', 'interceptor'] as const) {
+          error.mockClear();
+          expect(await answerTo({ policies: { ...policies, 'by-ip': { ...failing, enforceAt } } })).toEqual([
+            2,
+            'Internal server error',
+          ]);
+          expect(error).toHaveBeenCalledTimes(1);
+        }
+      } finally {
+        error.mockRestore();
+      }
+    });
+  }
+
+  it('denies at the interceptor, and in limited methods, where handlers get the call itself', async () => {
+    const atInterceptor = { limit: 0, ...FIXED, enforceAt: 'interceptor' } as const;
+    const { stream } = await start({ policies: { ...policies, 'by-ip': atInterceptor } });
+    for (const method of ['LastByCall', 'EachByCall', 'Limited'] as const)
+      await expect(stream(method, ['Tom'])).rejects.toMatchObject({
+        code: 8,
+        details: expect.stringContaining('exceeded'),
+      });
   });
 
   it('denies with UNAVAILABLE where Redis is away and the policy denies then', async () => {

@@ -32,6 +32,8 @@ const graphql = lazyPeer<GraphqlPeer>(() => import('graphql'));
 
 /** Resolvers of queries, mutations and subscriptions, on any server of `@nestjs/graphql`. */
 export class GraphqlTransport implements CallTransport<GraphqlCall> {
+  /** Of what resolvers throw Nest logs everything but its own exceptions, each with a stack. */
+  readonly deniesInFilter = true;
   readonly #parts: GraphqlTransportParts;
 
   constructor(parts: GraphqlTransportParts) {

@@ -9,6 +9,7 @@ export interface GrpcServerCall extends Line {
   readonly cancelled: boolean;
   getPeer(): string;
   getPath(): string;
+  emit(event: 'error', status: unknown): boolean;
 }
 
 /** The call among a handler's arguments: behind request and metadata, or the first where a stream is passed through. */
@@ -17,6 +18,11 @@ export function grpcCallIn(args: readonly unknown[]): GrpcServerCall | undefined
     (arg): arg is GrpcServerCall =>
       typeof (arg as Partial<GrpcServerCall> | undefined)?.getPeer === 'function',
   );
+}
+
+/** The call of a handler that answers it by itself: that of `@GrpcStreamCall()`, which gets nothing before the call. */
+export function selfAnsweredCallIn(args: readonly unknown[]): GrpcServerCall | undefined {
+  return grpcCallIn(args.slice(0, 1));
 }
 
 /** A gRPC call. Its headers are its metadata. */

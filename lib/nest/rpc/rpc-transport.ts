@@ -9,7 +9,7 @@ import { deniedMessage } from '../denied-message.js';
 import { holdWhileConnected } from '../hold-while-connected.js';
 import { lazyPeer } from '../peer.js';
 import type { RateLimitException } from '../rate-limit-exceptions.js';
-import { GrpcCall, grpcCallIn } from './grpc-call.js';
+import { GrpcCall, grpcCallIn, selfAnsweredCallIn } from './grpc-call.js';
 import { grpcStatusOf } from './grpc-status.js';
 import { RpcCall } from './rpc-call.js';
 
@@ -23,6 +23,10 @@ export interface RpcTransportParts {
 /** As much of `@nestjs/microservices` as matters here. */
 interface MicroservicesPeer {
   readonly RpcException: new (error: object) => Error;
+  /** Knows what clients are told of an error, and logs what they are not told. */
+  readonly BaseRpcExceptionFilter: new () => {
+    catch(error: unknown): { subscribe(observer: { error(told: unknown): void }): unknown };
+  };
 }
 
 const microservices = lazyPeer<MicroservicesPeer>(() => import('@nestjs/microservices'));
@@ -75,5 +79,14 @@ export class RpcTransport implements CallTransport<RpcCall | GrpcCall> {
         Object.assign(new RpcException(told), { cause: exception }),
       ),
     );
+  }
+  answerer(args: readonly unknown[]): ((error: unknown) => Promise<void>) | undefined {
+    const call = selfAnsweredCallIn(args);
+    if (call === undefined) return undefined;
+    return async (thrown) => {
+      const { BaseRpcExceptionFilter } = await microservices();
+      // The call listens for this, and sends it as its status.
+      new BaseRpcExceptionFilter().catch(thrown).subscribe({ error: (told) => call.emit('error', told) });
+    };
   }
 }

@@ -11,6 +11,8 @@ export interface RunningServices {
   readonly front: INestApplication;
   /** Ends the service on TCP. */
   stopOrders(): Promise<void>;
+  /** Ends the service on gRPC. */
+  stopPrices(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -38,6 +40,7 @@ export async function start(port: number, protoPath: string, counting: Counting)
   return {
     front,
     stopOrders: () => ordersService.close(),
+    stopPrices: () => pricesService.close(),
     async close() {
       // Who calls is closed before who is called.
       await front.close();

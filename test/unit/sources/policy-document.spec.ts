@@ -117,4 +117,17 @@ describe('a file of policies', () => {
       'limits.yaml:1:1',
     ]);
   });
+
+  it('tells where a field of a policy stands, among its own, the defaults, or what is merged into it', async () => {
+    const { where } = await read(
+      'defaults:\n  window: 1m\n  limit: 5\npolicies:\n  a: &a\n    limit: 1\n  b:\n    <<: *a\n  c:\n',
+    );
+    expect([where('a', 'limit'), where('a', 'window'), where('c', 'limit'), where('a', 'cost')]).toEqual([
+      'limits.yaml:6:5',
+      'limits.yaml:2:3',
+      'limits.yaml:3:3',
+      'limits.yaml:5:3',
+    ]);
+    expect(where('b', 'limit')).toBe('limits.yaml:7:3');
+  });
 });
