@@ -16,13 +16,13 @@ const shared = {
   },
 } satisfies Project;
 
-/** For CJS packages that require Nest 12; the files say more. */
+/** For CJS packages that require Nest 12, and for Mercurius, which comes to an ES module; the files say more. */
 const withNest12 = {
   setupFilesAfterEnv: ['<rootDir>/test/support/nest-preload.mjs'],
-  transformIgnorePatterns: ['/node_modules/(?!@nestjs/)'],
+  transformIgnorePatterns: ['/node_modules/(?!@nestjs/|(.+/)?content-disposition/)'],
   transform: {
     ...shared.transform,
-    '/node_modules/@nestjs/.+\\.js$': '<rootDir>/test/support/nest-transform.mjs',
+    '/node_modules/(@nestjs|content-disposition)/.+\\.js$': '<rootDir>/test/support/nest-transform.mjs',
   },
 } satisfies Partial<Project>;
 
@@ -59,6 +59,11 @@ const config: Config = {
     {
       ...shared,
       displayName: 'nest11',
+      transformIgnorePatterns: ['/node_modules/(?!(.+/)?content-disposition/)'],
+      transform: {
+        ...shared.transform,
+        '/node_modules/content-disposition/.+\\.js$': '<rootDir>/test/support/nest-transform.mjs',
+      },
       globals: { NEST_MAJOR: 11 },
       testMatch: ['<rootDir>/test/e2e/**/*.spec.ts'],
       moduleNameMapper: {

@@ -1,5 +1,6 @@
 import { UseGuards, type CanActivate, type ExecutionContext } from '@nestjs/common';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
+import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
 import {
   Args,
   GqlExecutionContext,
@@ -127,10 +128,11 @@ interface Answer {
   readonly errors?: readonly { readonly message: string; readonly extensions: Record<string, unknown> }[];
 }
 
-async function start(options: RateLimitModuleOptions = {}) {
-  const { app, call } = await startApp('express', {
-    imports: [
-      RateLimitModule.forRoot({ clock, policies, trustedProxies: ['loopback'], ...options }),
+/** The servers of `@nestjs/graphql`, each on an adapter. */
+const SERVERS = {
+  'Apollo on Express': {
+    adapter: 'express',
+    module: () =>
       GraphQLModule.forRoot<ApolloDriverConfig>({
         driver: ApolloDriver,
         autoSchemaFile: true,
@@ -138,6 +140,39 @@ async function start(options: RateLimitModuleOptions = {}) {
         subscriptions: { 'graphql-ws': true },
         allowBatchedHttpRequests: true,
       }),
+  },
+  'Apollo on Fastify': {
+    adapter: 'fastify',
+    module: () =>
+      GraphQLModule.forRoot<ApolloDriverConfig>({
+        driver: ApolloDriver,
+        autoSchemaFile: true,
+        playground: false,
+        allowBatchedHttpRequests: true,
+        subscriptions: { 'graphql-ws': true },
+        context: (req: unknown, res: unknown) => ({ req, res }),
+      }),
+  },
+  'Mercurius on Fastify': {
+    adapter: 'fastify',
+    module: () =>
+      GraphQLModule.forRoot<MercuriusDriverConfig>({
+        driver: MercuriusDriver,
+        autoSchemaFile: true,
+        graphiql: false,
+        allowBatchedQueries: true,
+        subscription: true,
+      }),
+  },
+} as const;
+type Server = keyof typeof SERVERS;
+
+async function start(options: RateLimitModuleOptions = {}, server: Server = 'Apollo on Express') {
+  const { adapter, module } = SERVERS[server];
+  const { app, call } = await startApp(adapter, {
+    imports: [
+      RateLimitModule.forRoot({ clock, policies, trustedProxies: ['loopback'], ...options }),
+      module(),
     ],
     providers: [Cats],
   });
@@ -165,76 +200,85 @@ const deniedBy = (policy: string, retryAfterMs: number | null = 60_000) => [
   }),
 ];
 
-it('counts each field that is asked for, aliases and batches too, and sends headers', async () => {
-  const { post, ask, limits } = await start();
-  const forwarded = { 'x-forwarded-for': '203.0.113.7' };
-  expect(await ask('{ a: cat b: cat c: left }', forwarded)).toEqual({ data: { a: 'Tom', b: 'Tom', c: 0 } });
-  const { headers, answer } = await post({ query: '{ cat }' }, forwarded);
-  expect(answer.errors).toEqual(deniedBy('by-ip'));
-  expect(headers.get('ratelimit')).toBe('"by-ip";r=0;t=60');
-  expect(headers.get('retry-after')).toBe('60');
-  const batch = await post([{ query: '{ cat }' }, { query: '{ left }' }]);
-  expect(batch.answer).toEqual([{ data: { cat: 'Tom' } }, { data: { left: 1 } }]);
-  expect((await limits.peek('by-ip', 'ip:203.0.113.7')).remaining).toBe(0);
-  expect(calls.at(-1)).toMatchObject({ transport: 'graphql', ip: '127.0.0.1', route: 'Query.left' });
-  clock.advance(60_000);
-  expect(await ask('{ cat(name: "Kit") }', forwarded)).toEqual({ data: { cat: 'Kit' } });
-});
-
-it('counts by the user of the request, and mutations by their results', async () => {
-  const { ask, limits } = await start();
-  expect(await ask('{ me }', { 'x-user': 'ann' })).toEqual({ data: { me: 'me' } });
-  expect((await ask('{ me }', { 'x-user': 'ann' })).errors).toEqual(deniedBy('by-user'));
-  expect(await ask('{ me }', { 'x-user': 'bob' })).toEqual({ data: { me: 'me' } });
-  for (const name of ['free', 'Kit']) {
-    expect(await ask(`mutation { rename(name: "${name}") }`)).toEqual({ data: { rename: name } });
-  }
-  expect((await ask('mutation { rename(name: "free") }')).errors).toEqual(deniedBy('counted'));
-  expect(outcomes).toEqual([{ result: 'free' }, { result: 'Kit' }]);
-  expect((await limits.peek('by-user', 'user:ann')).remaining).toBe(0);
-});
-
-it('denies in the same form where a limited method does, and as `denied` says where that is given', async () => {
-  const { ask } = await start();
-  expect((await ask('{ method }')).errors).toEqual(deniedBy('RootTestModule.Cats.method', null));
-  const own = await start({
-    denied: ({ route }) => new GraphQLError('mine', { extensions: { code: route } }),
-    policies: { ...policies, 'by-ip': { limit: 0, ...FIXED } },
+describe.each(Object.keys(SERVERS) as Server[])('%s', (server) => {
+  it('counts each field that is asked for, aliases and batches too, and sends headers', async () => {
+    const { post, ask, limits } = await start({}, server);
+    const forwarded = { 'x-forwarded-for': '203.0.113.7' };
+    expect(await ask('{ a: cat b: cat c: left }', forwarded)).toEqual({ data: { a: 'Tom', b: 'Tom', c: 0 } });
+    const { headers, answer } = await post({ query: '{ cat }' }, forwarded);
+    expect(answer.errors).toEqual(deniedBy('by-ip'));
+    expect(headers.get('ratelimit')).toBe('"by-ip";r=0;t=60');
+    expect(headers.get('retry-after')).toBe('60');
+    const batch = await post([{ query: '{ cat }' }, { query: '{ left }' }]);
+    expect(batch.answer).toEqual([{ data: { cat: 'Tom' } }, { data: { left: 1 } }]);
+    expect((await limits.peek('by-ip', 'ip:203.0.113.7')).remaining).toBe(0);
+    expect(calls.at(-1)).toMatchObject({ transport: 'graphql', ip: '127.0.0.1', route: 'Query.left' });
+    clock.advance(60_000);
+    expect(await ask('{ cat(name: "Kit") }', forwarded)).toEqual({ data: { cat: 'Kit' } });
   });
-  expect((await own.ask('{ cat }')).errors).toMatchObject([
-    { message: 'mine', extensions: { code: 'Query.cat' } },
-  ]);
+
+  it('counts by the user of the request, and mutations by their results', async () => {
+    const { ask, limits } = await start({}, server);
+    expect(await ask('{ me }', { 'x-user': 'ann' })).toEqual({ data: { me: 'me' } });
+    expect((await ask('{ me }', { 'x-user': 'ann' })).errors).toEqual(deniedBy('by-user'));
+    expect(await ask('{ me }', { 'x-user': 'bob' })).toEqual({ data: { me: 'me' } });
+    for (const name of ['free', 'Kit']) {
+      expect(await ask(`mutation { rename(name: "${name}") }`)).toEqual({ data: { rename: name } });
+    }
+    expect((await ask('mutation { rename(name: "free") }')).errors).toEqual(deniedBy('counted'));
+    expect(outcomes).toEqual([{ result: 'free' }, { result: 'Kit' }]);
+    expect((await limits.peek('by-user', 'user:ann')).remaining).toBe(0);
+  });
+
+  it('denies in the same form where a limited method does, and as `denied` says where that is given', async () => {
+    const { ask } = await start({}, server);
+    expect((await ask('{ method }')).errors).toEqual(deniedBy('RootTestModule.Cats.method', null));
+    const own = await start(
+      {
+        denied: ({ route }) => new GraphQLError('mine', { extensions: { code: route } }),
+        policies: { ...policies, 'by-ip': { limit: 0, ...FIXED } },
+      },
+      server,
+    );
+    expect((await own.ask('{ cat }')).errors).toMatchObject([
+      { message: 'mine', extensions: { code: 'Query.cat' } },
+    ]);
+  });
+
+  it('holds fields of a leaky bucket until their turn', async () => {
+    const { ask, limits } = await start({}, server);
+    const asked = ask('{ a: shaped b: shaped }');
+    await until(async () => (await limits.peek('shaped', 'ip:127.0.0.1')).remaining === 1);
+    clock.advance(10_000);
+    expect(await asked).toEqual({ data: { a: 'shaped', b: 'shaped' } });
+  });
 });
 
-it('holds fields of a leaky bucket until their turn', async () => {
-  const { ask, limits } = await start();
-  const asked = ask('{ a: shaped b: shaped }');
-  await until(async () => (await limits.peek('shaped', 'ip:127.0.0.1')).remaining === 1);
-  clock.advance(10_000);
-  expect(await asked).toEqual({ data: { a: 'shaped', b: 'shaped' } });
-});
-
-it('counts a subscription once, by the address of its connection', async () => {
-  const { app, limits } = await start();
-  const { port } = app.getHttpServer().address() as { port: number };
-  const client = createClient({ url: `ws://127.0.0.1:${port}/graphql`, webSocketImpl: WebSocket });
-  const subscribe = async () => {
-    const seen: unknown[] = [];
-    for await (const answer of client.iterate({ query: 'subscription { cats }' })) seen.push(answer);
-    return seen;
-  };
-  try {
-    expect(await subscribe()).toEqual([{ data: { cats: 'Tom' } }, { data: { cats: 'Kit' } }]);
-    expect((await limits.peek('subscriptions', 'ip:127.0.0.1')).remaining).toBe(0);
-    await expect(
-      subscribe().then((seen) => {
-        throw (seen[0] as Answer).errors;
-      }),
-    ).rejects.toEqual(deniedBy('subscriptions'));
-  } finally {
-    await client.dispose();
-  }
-});
+it.each(Object.keys(SERVERS) as Server[])(
+  'counts a subscription once, by the address of its connection: %s',
+  async (server) => {
+    const { app, limits } = await start({}, server);
+    const { port } = app.getHttpServer().address() as { port: number };
+    const client = createClient({ url: `ws://127.0.0.1:${port}/graphql`, webSocketImpl: WebSocket });
+    const subscribe = async () => {
+      const seen: unknown[] = [];
+      for await (const answer of client.iterate({ query: 'subscription { cats }' })) seen.push(answer);
+      return seen;
+    };
+    try {
+      expect(await subscribe()).toEqual([{ data: { cats: 'Tom' } }, { data: { cats: 'Kit' } }]);
+      expect((await limits.peek('subscriptions', 'ip:127.0.0.1')).remaining).toBe(0);
+      // Apollo answers a subscription that is denied with a result; Mercurius, as the protocol has it, with an error.
+      await expect(
+        subscribe().then((seen) => {
+          throw (seen[0] as Answer).errors;
+        }),
+      ).rejects.toEqual(deniedBy('subscriptions'));
+    } finally {
+      await client.dispose();
+    }
+  },
+);
 
 it('says that a service is unavailable where Redis is and the policy denies then', async () => {
   const server = await startRedis();

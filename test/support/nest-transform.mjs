@@ -1,5 +1,6 @@
 // Nest 12 is ESM only, and below Node 24.9 jest can't require() that: give CJS packages that require Nest
-// (@willsoto/nestjs-prometheus, @nestjs/throttler) a CommonJS form of it. Imports keep the original.
+// (@willsoto/nestjs-prometheus, @nestjs/throttler) a CommonJS form of it. Imports keep the original. So with
+// content-disposition, which Mercurius comes to.
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

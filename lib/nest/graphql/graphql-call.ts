@@ -1,13 +1,13 @@
 import type { ExecutionContext } from '@nestjs/common';
 import type { CallSources } from '../call-sources.js';
-import { RequestCall, type HttpRequest, type HttpResponse } from '../http/http-call.js';
+import { rawResponse, RequestCall, type HttpRequest, type HttpResponse } from '../http/http-call.js';
 
 /** What servers give resolvers as context: Apollo `req`, which in Express has `res`; Mercurius `reply`. */
 interface GraphqlContext extends Subscribed {
-  readonly req?: HttpRequest & Subscribed & { readonly res?: HttpResponse };
-  readonly res?: HttpResponse;
+  readonly req?: HttpRequest & Subscribed & { readonly res?: unknown };
+  readonly res?: unknown;
   readonly request?: HttpRequest & Subscribed;
-  readonly reply?: HttpResponse & { readonly request: HttpRequest & Subscribed };
+  readonly reply?: { readonly request: HttpRequest & Subscribed };
 }
 
 /** What `graphql-ws` knows of a connection, which Nest passes on as the request. */
@@ -49,5 +49,14 @@ function requestIn(context: GraphqlContext | undefined): HttpRequest | undefined
 }
 
 function responseIn(context: GraphqlContext | undefined): HttpResponse | undefined {
-  return context?.res ?? context?.reply ?? context?.req?.res;
+  return [context?.res, context?.reply, context?.req?.res].find(isResponse);
+}
+
+/**
+ * Over a socket there is none, and something else may stand in its place: what Mercurius calls the reply holds nothing but
+ * the request, and a context function's second argument is a message's id.
+ */
+function isResponse(value: unknown): value is HttpResponse {
+  if (typeof value !== 'object' || value === null) return false;
+  return typeof rawResponse(value as HttpResponse)?.setHeader === 'function';
 }
