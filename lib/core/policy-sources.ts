@@ -12,6 +12,7 @@ import {
   type SourceLayer,
 } from './policy-layers.js';
 import type { PolicySlot } from './policy-registry.js';
+import { nameRule, validate } from './validation.js';
 import type { OpenPolicySource, PolicySet, PolicySource, PolicySourceContext } from './policy-source.js';
 
 /** The sources of one application: opened before its policies are made, heard while it runs, closed with it. */
@@ -129,6 +130,7 @@ export class PolicySources {
     const entries = new Map<string, Readonly<Partial<PolicyOptions>>>();
     for (const [name, options] of Object.entries(policies)) {
       try {
+        validate(nameRule, name, `${layer.name}: the name of a policy`);
         entries.set(name, checkPatch(options, `${whereIn(layer, name)}: policies.${name}`));
       } catch (error) {
         if (layer.unit === 'set') throw error;

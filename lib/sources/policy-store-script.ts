@@ -2,48 +2,42 @@ import { createHash } from 'node:crypto';
 import type { Script } from '../drivers/redis/universal-script.js';
 
 /**
- * What becomes of the fleet's policies in one step. KEYS: the hash of policies, their version. Every answer is
- * `{ what happened, the version now, [policy, JSON, …] }`; the policies are left out where the version is the known one.
+ * Reads or changes the fleet's policies in one step. KEYS: the hash of policies, their version, and which data set that is.
+ * Every answer is `{ what happened, version, data set, [policy, JSON, …] }`, with nothing more than the first where all is
+ * as it was known.
  *
- * ARGV: `read`, known version; then `whole` where the policies are to be told also of the known version.
- * ARGV: `store`, known version, channel, policy, the JSON it is to have replaced, the JSON it gets; '' means none.
- * ARGV: `restore`, known version, channel, then policies and their JSON: what there was before the server lost it.
+ * ARGV: `read`, known version, known data set; then `whole` where the policies are to be told in any case.
+ * ARGV: `write`, the version and the data set that are to be replaced, channel, the version and the data set from then on,
+ * then policies, each with the JSON that is to be replaced and the JSON it gets; '' means none.
  */
 const SOURCE = `
-local policies, version = KEYS[1], KEYS[2]
-local stored = tonumber(redis.call('GET', version) or '') or 0
-local known = tonumber(ARGV[2])
+local policies, version, dataSet = KEYS[1], KEYS[2], KEYS[3]
 
 local function answer(outcome)
-  return { outcome, string.format('%.0f', stored), redis.call('HGETALL', policies) }
+  return {
+    outcome, redis.call('GET', version) or '', redis.call('GET', dataSet) or '', redis.call('HGETALL', policies),
+  }
 end
 
-local function publish(number)
-  stored = number
-  redis.call('SET', version, string.format('%.0f', stored))
-  redis.call('PUBLISH', ARGV[3], string.format('%.0f', stored))
+local isKnown = (redis.call('GET', version) or '') == ARGV[2] and (redis.call('GET', dataSet) or '') == ARGV[3]
+
+if ARGV[1] == 'read' then
+  if isKnown and ARGV[4] ~= 'whole' then return { 'same' } end
+  return answer('read')
 end
 
-if ARGV[1] == 'restore' then
-  if stored >= known then return answer('kept') end
-  redis.call('DEL', policies)
-  for i = 4, #ARGV, 2 do redis.call('HSET', policies, ARGV[i], ARGV[i + 1]) end
-  publish(known)
-  return answer('restored')
+if not isKnown then return answer('conflict') end
+for i = 7, #ARGV, 3 do
+  if (redis.call('HGET', policies, ARGV[i]) or '') ~= ARGV[i + 1] then return answer('conflict') end
 end
-
-if stored < known then return { 'behind', string.format('%.0f', stored), {} } end
-
-if ARGV[1] == 'store' then
-  if (redis.call('HGET', policies, ARGV[4]) or '') ~= ARGV[5] then return answer('conflict') end
-  if ARGV[6] == '' then redis.call('HDEL', policies, ARGV[4])
-  else redis.call('HSET', policies, ARGV[4], ARGV[6]) end
-  publish(stored + 1)
-  return answer('stored')
+for i = 7, #ARGV, 3 do
+  if ARGV[i + 2] == '' then redis.call('HDEL', policies, ARGV[i])
+  else redis.call('HSET', policies, ARGV[i], ARGV[i + 2]) end
 end
-
-if stored == known and ARGV[3] ~= 'whole' then return { 'same', string.format('%.0f', stored), {} } end
-return answer('read')
+redis.call('SET', version, ARGV[5])
+redis.call('SET', dataSet, ARGV[6])
+redis.call('PUBLISH', ARGV[4], ARGV[5])
+return answer('written')
 `;
 
 export const POLICY_STORE_SCRIPT: Script = {

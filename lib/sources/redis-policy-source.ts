@@ -12,8 +12,9 @@ import { validate, wholeNumber } from '../core/validation.js';
 import { startBackgroundTimer } from '../core/background-timer.js';
 import { RedisConnection } from '../drivers/redis/redis-connection.js';
 import { isRedisUnavailable } from '../drivers/redis/redis-errors.js';
-import { areSame, NOTHING_STORED, PolicyStore, type StoredPolicies } from './policy-store.js';
+import { PolicyStore } from './policy-store.js';
 import { POLICY_STORE_SCRIPT } from './policy-store-script.js';
+import { haveSameJson, NOTHING_STORED, optionsIn, type StoredPolicies } from './stored-policies.js';
 import { untilQuiet } from './until-quiet.js';
 
 export interface RedisPolicySourceOptions {
@@ -101,7 +102,11 @@ class OpenRedisSource implements OpenPolicySource {
     });
     this.#store = new PolicyStore({
       connection: this.#connection,
-      keys: [storage.own('{policies}'), storage.own('{policies}:version')],
+      keys: [
+        storage.own('{policies}'),
+        storage.own('{policies}:version'),
+        storage.own('{policies}:data-set'),
+      ],
       channel: this.#channel,
     });
   }
@@ -174,7 +179,8 @@ class OpenRedisSource implements OpenPolicySource {
       this.#isAway = false;
     } catch (error) {
       this.#mayBeAnother = true;
-      if (!isRedisUnavailable(error)) throw error;
+      // What Redis refuses may be put right there, as a key that holds something else: it is asked again.
+      if (!isRedisUnavailable(error) && (error as Error).name !== 'ReplyError') throw error;
       if ((error as { code?: string }).code === 'RL_REDIS_TIMEOUT') this.#connection.renew();
       this.#tellAway(error);
     }
@@ -189,10 +195,13 @@ class OpenRedisSource implements OpenPolicySource {
     });
   }
 
-  /** Takes over what is newer than what is known, and what another server has under the same version. */
+  /** Takes over what is newer than what is known, and what another server has. */
   #take(stored: StoredPolicies): void {
-    if (this.#isClosed || stored.version < this.#known.version || areSame(stored, this.#known)) return;
+    const { dataSet, version } = this.#known;
+    if (this.#isClosed || (stored.dataSet.id === dataSet.id && stored.version < version)) return;
+    const isNews = !haveSameJson(stored, this.#known);
     this.#known = stored;
+    if (!isNews) return;
     this.#policies = this.#parsed(stored);
     this.#context.changed(this.#policies);
   }
@@ -228,19 +237,9 @@ function patchedJson(
   policy: string,
   patch: Readonly<Partial<PolicyOptions>>,
 ): string | undefined {
-  const merged = { ...objectOf(json.get(policy)), ...patch };
+  const merged = { ...optionsIn(json.get(policy)), ...patch };
   const text = JSON.stringify(merged);
   return text === '{}' ? undefined : text;
-}
-
-/** What stands there; nothing where that is no object: who changes a policy repairs it. */
-function objectOf(text: string | undefined): object {
-  try {
-    const value: unknown = JSON.parse(text ?? '{}');
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : {};
-  } catch {
-    return {};
-  }
 }
 
 /** @throws RateLimitConfigError for what can't be stored */

@@ -46,10 +46,16 @@ async function closeAll(): Promise<void> {
 const told = (code: string) => logged.filter((line) => line.includes(code)).length;
 
 /** Instances of an application that share their policies. */
-function fleetOn(redis: RedisSource) {
+interface Fleet {
+  start(): Promise<RateLimiterService>;
+  at(redis: RedisSource): Fleet;
+  readonly keys: { readonly policies: string; readonly version: string };
+}
+
+function fleetOn(redis: RedisSource, prefix = `source-${++prefixes}`): Fleet {
   const options: RateLimitModuleOptions = {
     redis,
-    prefix: `source-${++prefixes}`,
+    prefix,
     hybrid: { expectedInstances: 2 },
     policies: { api: { limit: 2, window: '1h', algorithm: 'fixed-window', key: 'global' } },
     sources: [redisSource()],
@@ -62,6 +68,8 @@ function fleetOn(redis: RedisSource) {
       applications.push(application);
       return application.get(RateLimiterService);
     },
+    /** Further instances, with another way to Redis. */
+    at: (other: RedisSource) => fleetOn(other, prefix),
     keys: {
       policies: `${options.prefix}:v1:{policies}`,
       version: `${options.prefix}:v1:{policies}:version`,
@@ -167,6 +175,82 @@ it('takes over what another server has under the version that was known', async 
     await proxy.close();
     await server.stop();
   }
+});
+
+it('keeps what was known and what somebody has changed in a Redis that came back empty', async () => {
+  const server = await startRedis();
+  const proxy = await TcpProxy.open(server.port);
+  try {
+    const fleet = fleetOn(proxy.url);
+    const one = await fleet.start();
+    await one.updatePolicy('api', { limit: 100, block: '1m' }, FLEET);
+    proxy.silence();
+    await until(() => told('RL_SOURCE_UNAVAILABLE') === 1);
+    await server.client.flushall();
+    // Somebody who knows of nothing is the first to change a policy: the same version as before.
+    const other = await fleet.at(server.url).start();
+    await setLimit(other, 200);
+    expect(await server.client.get(fleet.keys.version)).toBe('1');
+    proxy.heal();
+    const blockOf = (service: RateLimiterService) => service.policies()[0]!.blockMs;
+    await until(() =>
+      [one, other].every((service) => limitOf(service) === 200 && blockOf(service) === 60_000),
+    );
+    await setLimit(one, 300);
+    await haveLimit(300, one, other);
+  } finally {
+    await closeAll();
+    await proxy.close();
+    await server.stop();
+  }
+});
+
+describe('keys that hold something else', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterAll(() => server.stop());
+
+  it.each(['policies', 'version'] as const)(
+    'in place of the %s: the start goes on, and says so',
+    async (key) => {
+      const fleet = fleetOn(server.url);
+      await server.client.rpush(fleet.keys[key], 'a list');
+      const one = await fleet.start();
+      expect(limitOf(one)).toBe(2);
+      expect(told('RL_SOURCE_UNAVAILABLE')).toBe(1);
+      await server.client.del(fleet.keys[key]);
+      await setLimitSoon(one, 100);
+      const late = await fleet.start();
+      expect(limitOf(late)).toBe(100);
+    },
+  );
+
+  it.each(['1e300', '9007199254740992', 'x'])('in place of the version: %s', async (version) => {
+    const fleet = fleetOn(server.url);
+    const one = await fleet.start();
+    await setLimit(one, 100);
+    await server.client.set(fleet.keys.version, version);
+    const late = await fleet.start();
+    await setLimit(late, 200);
+    await haveLimit(200, one, late);
+    await setLimit(one, 300);
+    await haveLimit(300, one, late);
+  });
+
+  it.each(['bad\nname', ''])('in place of a policy’s name: %j is left out', async (name) => {
+    const fleet = fleetOn(server.url);
+    const one = await fleet.start();
+    await setLimit(one, 100);
+    await server.client.hset(fleet.keys.policies, name, '{"limit":1,"window":"1m"}');
+    await server.client.incr(fleet.keys.version);
+    const late = await fleet.start();
+    expect(limitOf(late)).toBe(100);
+    await until(() => told('RL_SOURCE_REJECTED') === 2);
+    for (const service of [one, late])
+      expect(service.policies().map((policy) => policy.name)).toEqual(['api']);
+  });
 });
 
 describe('Sentinel', () => {
