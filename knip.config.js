@@ -19,7 +19,7 @@ export default {
   // A type that an exported function of the same file mentions.
   ignoreExportsUsedInFile: { interface: true, type: true },
   // Not on every system, and only called where it is.
-  ignoreBinaries: ['redis-server', 'prometheus', 'promtool'],
+  ignoreBinaries: ['mkfifo', 'redis-server', 'prometheus', 'promtool'],
   ignoreDependencies: [
     // Loaded by jest to read jest.config.ts.
     'ts-node',

@@ -57,6 +57,7 @@ export type {
   OnUnavailable,
   Policy,
   PolicyOptions,
+  PolicyPatch,
 } from './core/policy.js';
 export { cachedResolver, type CachedResolverOptions } from './core/cached-resolver.js';
 export type { PolicyResolver, QuotaOverride, ResolverRequest } from './core/policy-resolver.js';

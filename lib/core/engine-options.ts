@@ -5,13 +5,22 @@ import type { Driver } from './driver.js';
 import type { RateLimitObserver } from './observer.js';
 import type { RedisSource } from './redis-address.js';
 import { redacted } from './errors.js';
-import { boolean, nameRule, objectLike, oneOf, rule, validate, wholeNumber } from './validation.js';
+import {
+  boolean,
+  MOST_TIMER_MS,
+  nameRule,
+  objectLike,
+  oneOf,
+  rule,
+  validate,
+  wholeNumber,
+} from './validation.js';
 
 /** Bounds of the memory driver. */
 export interface MemoryOptions {
   /** The most counters and blocks held at once, ≥ 1; default 1,000,000. */
   maxKeys?: number;
-  /** How often what has expired is removed, in milliseconds, ≥ 1; default 1,000. */
+  /** How often what has expired is removed, in milliseconds, 1 to 2^31 − 1; default 1,000. */
   sweepIntervalMs?: number;
 }
 
@@ -57,7 +66,7 @@ export interface EngineOptions {
 
 const memorySchema = v.strictObject({
   maxKeys: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
-  sweepIntervalMs: v.optional(wholeNumber('RL_INVALID_OPTION', 1)),
+  sweepIntervalMs: v.optional(wholeNumber('RL_INVALID_OPTION', 1, MOST_TIMER_MS)),
 });
 
 const hybridSchema = v.strictObject({

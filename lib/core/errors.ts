@@ -42,6 +42,7 @@ export const ERROR_CODES = [
   'RL_RESOLVER_NOT_ASKED',
   'RL_COUNT_IF_FAILED',
   'RL_OBSERVER_FAILED',
+  'RL_CALLS_SKIPPED',
   'RL_FORWARDED_UNTRUSTED',
   'RL_FORWARDED_CONFLICT',
   'RL_ADAPTER_TRUSTS_EVERYONE',
@@ -125,6 +126,15 @@ function describeValue(value: unknown): string {
   if (Array.isArray(value)) return `an array of ${value.length}`;
   const name: unknown = Object.getPrototypeOf(value)?.constructor?.name;
   return typeof name === 'string' && name !== 'Object' ? `an instance of ${shorten(name)}` : 'an object';
+}
+
+/** What somebody threw, in words. Applications throw anything, also what has no text. */
+export function messageOf(thrown: unknown): string {
+  try {
+    return thrown instanceof Error ? `${thrown.message}` : String(thrown);
+  } catch {
+    return describeValue(thrown);
+  }
 }
 
 /** Up to the last `@`: a password may hold an `@` or a slash that nobody has encoded. */

@@ -5,7 +5,7 @@ import { DecidedVerdict } from './decided-verdict.js';
 import type { Charge, Counter, Decision, Driver, SynchronousDriver } from './driver.js';
 import { requireDuration, type Duration } from './duration.js';
 import { enforcementSuspended } from './enforcement.js';
-import { RateLimitError } from './errors.js';
+import { RateLimitConfigError, RateLimitError } from './errors.js';
 import type { AcquireOptions, RateLimiterStatus } from './limiter-options.js';
 import { allOf, andThen, isPromiseLike, orElse, type MaybePromise } from './maybe-promise.js';
 import type { ObserverHub, RateLimitObserver } from './observer.js';
@@ -75,6 +75,14 @@ export class LimiterEngine {
    * @throws RateLimitConfigError where it concerns policies that there are not
    */
   useResolver(resolver: PolicyResolver): void {
+    if (typeof resolver.resolve !== 'function') {
+      throw new RateLimitConfigError({
+        code: 'RL_INVALID_OPTION',
+        path: 'resolver.resolve',
+        expected: 'a function',
+        received: (resolver as { readonly resolve: unknown }).resolve,
+      });
+    }
     requireConcerns(resolver.concerns);
     for (const name of resolver.concerns ?? []) this.#parts.registry.slot(name, 'resolver.concerns');
     this.#quotas.useResolver(resolver);
@@ -151,7 +159,7 @@ export class LimiterEngine {
       refund: (verdict: Verdict) => this.refundAll([verdict]),
       unanswered: () => {
         const charge = this.#quotas.plainCharge(request);
-        return new DecidedVerdict(charge, request.subject, unanswered(charge.quota, false), true);
+        return new DecidedVerdict(charge, request.subject, unanswered(charge, false), true);
       },
     };
     return this.#lines.join(lineKey(slot, request.subject), attempt, wait, signal);

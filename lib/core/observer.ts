@@ -1,6 +1,7 @@
 import type { Quota } from './algorithm.js';
 import type { CallContext } from './call-context.js';
 import type { DiagnosticSink } from './diagnostics.js';
+import { messageOf } from './errors.js';
 import type { RateLimiterStatus } from './limiter-options.js';
 import { isPromiseLike } from './maybe-promise.js';
 import type { Policy } from './policy.js';
@@ -169,7 +170,7 @@ export class ObserverHub {
   #failed(kind: EventName | 'attached' | 'close', error: unknown): void {
     this.#report({
       code: 'RL_OBSERVER_FAILED',
-      message: `an observer's ${kind}() failed: ${String(error)}`,
+      message: `an observer's ${kind}() failed: ${messageOf(error)}`,
     });
   }
 }

@@ -1,5 +1,5 @@
 import type { DiagnosticSink } from './diagnostics.js';
-import { RateLimitConfigError } from './errors.js';
+import { messageOf, RateLimitConfigError } from './errors.js';
 import type { ObserverHub } from './observer.js';
 import type { Policy, PolicyOptions } from './policy.js';
 import {
@@ -71,7 +71,7 @@ export class PolicyChanges {
     } catch (error) {
       report({
         code: 'RL_SOURCE_REJECTED',
-        message: `${layer.name}: what was there before stays: ${textOf(error)}`,
+        message: `${layer.name}: what was there before stays: ${messageOf(error)}`,
       });
       return;
     }
@@ -206,8 +206,4 @@ function shorten(differences: readonly string[]): string {
   const more = differences.length - MOST_DIFFERENCES;
   const shownOnes = differences.slice(0, MOST_DIFFERENCES).join(', ');
   return more > 0 ? `${shownOnes}, and ${more} more` : shownOnes;
-}
-
-function textOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -16,6 +16,9 @@ export interface PolicySlot {
   current: Policy;
 }
 
+/** Module, class and method: what no service asks for by its name. */
+const IS_INLINE = /^[^.\s]+\.[^.\s]+\.[^.\s]+$/;
+
 /** The policies by name. */
 export class PolicyRegistry {
   readonly #slots = new Map<string, PolicySlot>();
@@ -106,7 +109,14 @@ export class PolicyRegistry {
   started(): void {
     this.#lenient = true;
     for (const name of this.#layers.names()) {
-      if (!this.#slots.has(name)) this.#surroundings.report(unknownPolicy(this.#layers.where(name)!, name));
+      const where = this.#layers.where(name)!;
+      if (!this.#slots.has(name)) {
+        this.#surroundings.report(unknownPolicy(where, name));
+      } else if (this.#unclaimed.has(name) && IS_INLINE.test(name)) {
+        this.#surroundings.report(
+          unknownPolicy(where, name, 'no decorator has an inline policy of that name'),
+        );
+      }
     }
   }
 
@@ -162,9 +172,13 @@ function copyOf(options: Options): Options {
   return typeof options === 'object' && options !== null ? ownCopy(options) : {};
 }
 
-export function unknownPolicy(where: string, name: string) {
+export function unknownPolicy(
+  where: string,
+  name: string,
+  why = 'nothing defines it, and it lacks a limit or a window of its own',
+) {
   return {
     code: 'RL_UNKNOWN_POLICY',
-    message: `${where}: policy '${name}' has no effect: nothing defines it, and it lacks a limit or a window of its own`,
+    message: `${where}: policy '${name}' has no effect: ${why}`,
   } as const;
 }

@@ -3,7 +3,7 @@ import type { Quota } from './algorithm.js';
 import type { CallContext } from './call-context.js';
 import type { Duration } from './duration.js';
 import { RateLimitConfigError } from './errors.js';
-import type { MaybePromise } from './maybe-promise.js';
+import { isPromiseLike, type MaybePromise } from './maybe-promise.js';
 import type { Policy } from './policy.js';
 import {
   completeQuota,
@@ -58,6 +58,7 @@ export function overriddenQuota(
   { report }: PolicySurroundings,
 ): Quota {
   const path = `resolver.${policy.name}`;
+  requireNumbers(override, path);
   const given = validate(overrideSchema, override, path);
   reportIneffective(given, policy.arithmetic, path, report);
   const own = validate(ownNumbers, policy.options, path);
@@ -73,6 +74,18 @@ export function overriddenQuota(
       path,
     ),
   );
+}
+
+/** An object without any of the names would quietly change nothing. @throws RateLimitConfigError */
+function requireNumbers(override: unknown, path: string): void {
+  if (!Array.isArray(override) && !isPromiseLike(override) && !(override instanceof Map)) return;
+  throw new RateLimitConfigError({
+    code: 'RL_INVALID_ANSWER',
+    path,
+    expected:
+      'an object with limit, window, burst or maxDelay, not a promise of one: resolve() itself may be async',
+    received: override,
+  });
 }
 
 /** What the policy itself names: a burst that it leaves to the algorithm follows the subject's limit. */

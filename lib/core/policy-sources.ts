@@ -1,5 +1,5 @@
 import type { DiagnosticSink } from './diagnostics.js';
-import { RateLimitConfigError } from './errors.js';
+import { messageOf, RateLimitConfigError } from './errors.js';
 import type { Policy, PolicyOptions } from './policy.js';
 import type { PolicyChanges } from './policy-changes.js';
 import { checkPatch } from './policy-completion.js';
@@ -75,7 +75,21 @@ export class PolicySources {
       ...given,
     });
     await layer.opened!.update!(name, { ...patch });
+    this.#tellOfHigher(layer, name, fields);
     return this.#changes.forgetPatch(slot, fields);
+  }
+
+  /** What a later source says of a field holds, whatever is stored. */
+  #tellOfHigher(layer: SourceLayer, name: string, fields: readonly string[]): void {
+    const { all } = this.layers;
+    for (const higher of all.slice(all.indexOf(layer) + 1)) {
+      const said = fields.filter((field) => Object.hasOwn(higher.entries.get(name) ?? {}, field));
+      if (said.length === 0) continue;
+      this.#report({
+        code: 'RL_OPTION_HAS_NO_EFFECT',
+        message: `updatePolicy('${name}'): ${said.join(', ')} is stored for the fleet, but what ${higher.name} says, a later source, holds`,
+      });
+    }
   }
 
   async close(): Promise<void> {
@@ -112,7 +126,7 @@ export class PolicySources {
     } catch (error) {
       this.#report({
         code: 'RL_SOURCE_REJECTED',
-        message: `${layer.name}: what was there before stays: ${error instanceof Error ? error.message : String(error)}`,
+        message: `${layer.name}: what was there before stays: ${messageOf(error)}`,
       });
     }
   }

@@ -61,6 +61,9 @@ export interface PolicyOptions {
   onUnavailable?: OnUnavailable;
 }
 
+/** What changes of a policy: a field that is `undefined` is taken back, and what is below it holds. */
+export type PolicyPatch = { [Field in keyof PolicyOptions]?: PolicyOptions[Field] | undefined };
+
 /** A policy with every option completed and checked. Immutable: a change makes a new one. */
 export interface Policy extends Quota {
   readonly name: string;

@@ -5,7 +5,7 @@ import { BoundLimiter, type Limiter } from './limiter.js';
 import type { LimiterEngine } from './limiter-engine.js';
 import type { AcquireOptions, ConsumeOptions, RateLimiterStatus } from './limiter-options.js';
 import type { RateLimitObserver } from './observer.js';
-import type { Policy, PolicyOptions } from './policy.js';
+import type { Policy, PolicyPatch } from './policy.js';
 import type { Verdict } from './verdict.js';
 
 /** The limiter of several policies, by their names. Subjects default to `global`, costs to the policy's own. */
@@ -103,7 +103,7 @@ export class RateLimiter {
    */
   async updatePolicy(
     name: string,
-    patch: Partial<PolicyOptions>,
+    patch: PolicyPatch,
     options: { readonly scope?: 'process' | 'fleet' } = {},
   ): Promise<Policy> {
     const { scope = 'process' } = options;

@@ -2,7 +2,7 @@ import type { Quota } from './algorithm.js';
 import type { CallContext } from './call-context.js';
 import type { ChargeRequest } from './charge-request.js';
 import type { Charge } from './driver.js';
-import { andThen, type MaybePromise } from './maybe-promise.js';
+import { andThen, isPromiseLike, type MaybePromise } from './maybe-promise.js';
 import type { Policy } from './policy.js';
 import type { PolicySurroundings } from './policy-completion.js';
 import type { PolicySlot } from './policy-registry.js';
@@ -115,6 +115,7 @@ const MEMBERS = ['limit', 'window', 'burst', 'maxDelay'] as const satisfies (key
 /** What an override says, as text; `undefined` for one that says something else, which is looked at in full. */
 function keyOf(override: QuotaOverride): string | undefined {
   if (typeof override !== 'object' || override === null) return undefined;
+  if (Array.isArray(override) || override instanceof Map || isPromiseLike(override)) return undefined;
   for (const name in override) if (!MEMBERS.includes(name as keyof QuotaOverride)) return undefined;
   let key = '';
   for (const member of MEMBERS) {

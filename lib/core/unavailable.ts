@@ -1,4 +1,3 @@
-import type { Quota } from './algorithm.js';
 import type { Charge, Decision } from './driver.js';
 
 /** A denial while the store can't answer knows no better time to try again. */
@@ -13,16 +12,16 @@ export function decisionsWithoutStore(charges: readonly Charge[], error: unknown
   const refuses = ({ policy: { mode, onUnavailable } }: Charge) =>
     mode === 'enforce' && (onUnavailable === 'throw' || onUnavailable === 'fallback');
   if (charges.some(refuses)) throw error;
-  return charges.map(({ policy, quota }) => unanswered(quota, policy.onUnavailable === 'allow'));
+  return charges.map((charge) => unanswered(charge, charge.policy.onUnavailable === 'allow'));
 }
 
-/** The decision of a store that did not answer. */
-export function unanswered(quota: Quota, allowed: boolean): Decision {
+/** The decision of a store that did not answer. Where calls go on uncounted, all of the quota is there. */
+export function unanswered({ policy, quota }: Charge, allowed: boolean): Decision {
   return {
     allowed,
-    remaining: 0,
+    remaining: allowed ? policy.arithmetic.capacity(quota) : 0,
     retryAfterMs: allowed ? 0 : RETRY_AFTER_MS,
-    resetAfterMs: quota.windowMs,
+    resetAfterMs: allowed ? 0 : quota.windowMs,
     delayMs: 0,
     servedBy: 'fallback',
     receipt: undefined,

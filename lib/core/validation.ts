@@ -26,9 +26,16 @@ export function rule<T>(
   );
 }
 
-/** A whole number from `min`, also as text: environment variables are text. */
-export function wholeNumber(code: ErrorCode, min: number) {
-  return rule(code, `a whole number ≥ ${min}`, (value) => parseWhole(value, min));
+/** The longest that a timer of Node's can take, in milliseconds: of anything longer it makes 1. */
+export const MOST_TIMER_MS = 2 ** 31 - 1;
+
+/** A whole number from `min` to `max`, also as text: environment variables are text. */
+export function wholeNumber(code: ErrorCode, min: number, max = Number.MAX_SAFE_INTEGER) {
+  const expected = max === Number.MAX_SAFE_INTEGER ? `≥ ${min}` : `from ${min} to ${max}`;
+  return rule(code, `a whole number ${expected}`, (value) => {
+    const number = parseWhole(value, min);
+    return number !== undefined && number <= max ? number : undefined;
+  });
 }
 
 export function parseWhole(value: unknown, min: number): number | undefined {

@@ -56,8 +56,8 @@ export function textOf(value: unknown): string | undefined {
   if (typeof value === 'bigint') return String(value);
   if (typeof value !== 'object' || value === null || typeof value.toString !== 'function') return undefined;
   // Ids of databases are often objects that print as their value.
-  const text = (value as { toString: () => string }).toString();
-  return text.startsWith('[object ') ? undefined : text;
+  const text = (value as { toString: () => unknown }).toString();
+  return typeof text !== 'string' || text.startsWith('[object ') ? undefined : text;
 }
 
 /** The call's address as a subject, or what stands for calls without one. The address is canonical already. */

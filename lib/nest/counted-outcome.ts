@@ -1,5 +1,6 @@
 import { DecidedVerdict } from '../core/decided-verdict.js';
 import type { DiagnosticSink } from '../core/diagnostics.js';
+import { messageOf } from '../core/errors.js';
 import type { LimiterEngine } from '../core/limiter-engine.js';
 import type { CallOutcome, Policy } from '../core/policy.js';
 import { isPromiseLike } from '../core/maybe-promise.js';
@@ -53,7 +54,7 @@ function counts(
   } catch (error) {
     report({
       code: 'RL_COUNT_IF_FAILED',
-      message: `countIf of policy '${policy.name}' threw: ${String(error)}`,
+      message: `countIf of policy '${policy.name}' threw: ${messageOf(error)}`,
     });
     return true;
   }

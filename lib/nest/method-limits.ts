@@ -139,7 +139,7 @@ export class MethodLimits {
     if (this.#isNews(site, verdict.subject)) {
       const again = Number.isFinite(verdict.retryAfterMs) ? ` for ${verdict.retryAfterMs} ms` : '';
       this.#started.warn(
-        `${site.place} is over the limit of policy '${verdict.policy}': calls are skipped${again}`,
+        `RL_CALLS_SKIPPED: ${site.place} is over the limit of policy '${verdict.policy}': calls are skipped${again}`,
       );
     }
     return undefined;
@@ -168,8 +168,10 @@ export class MethodLimits {
   #siteOf(limited: LimitedMethod, hostClass: Type): Site {
     let sites = this.#sites.get(limited);
     if (sites === undefined) this.#sites.set(limited, (sites = new Map()));
-    let site = sites.get(hostClass);
-    if (site === undefined) sites.set(hostClass, (site = this.#makeSite(limited, hostClass)));
+    // A factory may make a class for each object: those of one name have one limit, and memory has an end.
+    const id = this.#moduleNames.has(hostClass) ? hostClass : hostClass.name;
+    let site = sites.get(id);
+    if (site === undefined) sites.set(id, (site = this.#makeSite(limited, hostClass)));
     return site;
   }
 

@@ -1,5 +1,5 @@
 import type { LoggerService } from '@nestjs/common';
-import { withoutPassword, type ErrorCode } from '../core/errors.js';
+import { messageOf, withoutPassword, type ErrorCode } from '../core/errors.js';
 import type {
   BreakerChangeEvent,
   DriverErrorEvent,
@@ -75,8 +75,7 @@ export class OperatorLog implements RateLimitObserver {
     if (kind === undefined && this.#kinds.size >= MAX_KINDS) return;
     const more = kind === undefined || kind.untold === 0 ? '' : ` (${kind.untold} more since the last line)`;
     this.#kinds.set(id, { toldAt: now, untold: 0 });
-    const text = error instanceof Error ? error.message : String(error);
-    this.#warn('RL_DRIVER_UNAVAILABLE', `the driver '${driver}' failed: ${shown(text)}${more}`);
+    this.#warn('RL_DRIVER_UNAVAILABLE', `the driver '${driver}' failed: ${shown(messageOf(error))}${more}`);
   }
 
   #sinceLost(): string {

@@ -1,4 +1,4 @@
-import { unwatchFile, watchFile, type StatsListener } from 'node:fs';
+import { unwatchFile, watchFile } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { basename, resolve } from 'node:path';
 import { RateLimitConfigError } from '../core/errors.js';
@@ -100,7 +100,7 @@ class OpenFileSource implements OpenPolicySource {
     unwatchFile(this.#file, this.#onChange);
   }
 
-  readonly #onChange: StatsListener = untilQuiet(() => this.#reload());
+  readonly #onChange = untilQuiet(() => this.#reload());
 
   async #reload(): Promise<void> {
     let problem: Error | undefined;
@@ -122,7 +122,12 @@ class OpenFileSource implements OpenPolicySource {
         problem = error as Error;
       }
     }
-    if (!this.#isClosed) this.#tell(problem!);
+    if (this.#isClosed) return;
+    this.#tell(problem!);
+    // Nobody tells when it can be read: the file may be as it was.
+    if (!(problem instanceof RateLimitConfigError)) {
+      startBackgroundTimer(undefined, this.#onChange, this.#pollMs);
+    }
   }
 
   #tell(problem: Error): void {
@@ -139,7 +144,16 @@ class OpenFileSource implements OpenPolicySource {
   }
 
   async #read(): Promise<string> {
-    const { size } = await stat(this.#file);
+    const stats = await stat(this.#file);
+    const { size } = stats;
+    if (!stats.isFile()) {
+      throw new RateLimitConfigError({
+        code: 'RL_INVALID_FILE',
+        path: this.#file,
+        expected: 'a regular file',
+        received: stats.isDirectory() ? 'a directory' : 'a pipe, socket or device',
+      });
+    }
     if (size > MOST_BYTES) {
       throw new RateLimitConfigError({
         code: 'RL_INVALID_FILE',

@@ -1,4 +1,4 @@
-import type { Document, ParsedNode } from 'yaml';
+import type { Document, Pair, ParsedNode, YAMLMap } from 'yaml';
 import { RateLimitConfigError, type ErrorCode } from '../core/errors.js';
 import type { PolicyOptions } from '../core/policy.js';
 import { checkPatch } from '../core/policy-completion.js';
@@ -18,7 +18,7 @@ export const MOST_BYTES = 1_048_576;
 const MOST_ALIASES = 1_000;
 
 type Options = Partial<PolicyOptions>;
-type Path = readonly (string | number)[];
+type Path = readonly string[];
 
 /**
  * Reads policies from YAML, of which JSON is a part: `defaults` for all of them, and `policies` by their names.
@@ -37,20 +37,26 @@ export async function readPolicyDocument(
     lineCounter: lines,
     prettyErrors: false,
     merge: true,
+    // It compares each key with all before it. They are looked at below.
+    uniqueKeys: false,
   });
 
   const at = (offset: number): string => {
     const { line, col } = lines.linePos(offset);
     return `${file}:${line}:${col}`;
   };
+  const indexes = new Map<YAMLMap.Parsed, Map<string, Pair<ParsedNode, ParsedNode | null>>>();
+  /** Where a path leads, as far as there is something. */
   const place = (path: Path): string => {
-    for (let length = path.length; length > 0; length--) {
-      const parent: unknown = document.getIn(path.slice(0, length - 1), true);
-      const pair =
-        isMap<ParsedNode>(parent) && parent.items.find(({ key }) => String(key) === path[length - 1]);
-      if (pair) return at(pair.key.range[0]);
+    let node: ParsedNode | null = document.contents;
+    let offset = node?.range[0] ?? 0;
+    for (const name of path) {
+      const pair = isMap(node) ? indexes.get(node)?.get(name) : undefined;
+      if (pair === undefined) break;
+      offset = pair.key.range[0];
+      node = pair.value;
     }
-    return at(document.contents?.range[0] ?? 0);
+    return at(offset);
   };
   const fail = (where: string, code: ErrorCode, expected: string, received: unknown) => {
     throw new RateLimitConfigError({ code, path: where, expected, received });
@@ -59,6 +65,16 @@ export async function readPolicyDocument(
   const [problem] = document.errors;
   if (problem !== undefined) fail(at(problem.pos[0]), 'RL_INVALID_FILE', 'YAML or JSON', problem.message);
   visit(document, {
+    Map(_, node) {
+      const map = node as YAMLMap.Parsed;
+      const index = new Map<string, Pair<ParsedNode, ParsedNode | null>>();
+      for (const pair of map.items) {
+        const name = String(pair.key);
+        if (index.has(name)) fail(at(pair.key.range[0]), 'RL_INVALID_FILE', 'keys that differ', name);
+        index.set(name, pair);
+      }
+      indexes.set(map, index);
+    },
     Scalar(part, node) {
       if (part === 'key' || typeof node.value !== 'string') return;
       node.value = withVariables(node.value, environment, (name) =>

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { HealthIndicatorService, type HealthIndicatorResult } from '@nestjs/terminus';
-import { withoutPassword } from '../core/errors.js';
+import { messageOf, withoutPassword } from '../core/errors.js';
 import type { RateLimiterStatus } from '../core/limiter-options.js';
 import type { OnUnavailable } from '../core/policy.js';
 import { RateLimiter } from '../core/rate-limiter.js';
@@ -87,7 +87,7 @@ export class RateLimitHealthIndicator {
       return await Promise.race([
         this.#probe(policy.name).then(
           () => undefined,
-          (error: unknown) => textOf(error),
+          (error: unknown) => reasonOf(error),
         ),
         sleep(timeoutMs, `the driver did not answer within ${timeoutMs} ms`, {
           signal: giveUp.signal,
@@ -100,7 +100,7 @@ export class RateLimitHealthIndicator {
   }
 }
 
-function textOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;
+function reasonOf(error: unknown): string {
+  const { cause } = Object(error) as { cause?: unknown };
+  return cause instanceof Error ? `${messageOf(error)}: ${messageOf(cause)}` : messageOf(error);
 }

@@ -170,6 +170,34 @@ describe('@CommonLimit()', () => {
     for (const runner of runners) await expect(runner.run()).rejects.toThrow(RateLimitExceededException);
   });
 
+  it('counts classes that a factory makes for each object together, and keeps one policy of them', async () => {
+    class Base {
+      @CommonLimit({ limit: 2, ...FIXED })
+      send() {
+        return 'sent';
+      }
+    }
+    const testing = await start({
+      providers: [
+        {
+          provide: 'mailer',
+          scope: Scope.TRANSIENT,
+          useFactory: () => {
+            class Mailer extends Base {}
+            return new Mailer();
+          },
+        },
+      ],
+    });
+    const sent: unknown[] = [];
+    for (let i = 0; i < 20; i++) {
+      const mailer = await testing.resolve<Base>('mailer');
+      sent.push(await Promise.resolve(mailer.send()).catch(() => 'denied'));
+    }
+    expect(sent.filter((answer) => answer === 'sent')).toHaveLength(2);
+    expect(testing.get(RateLimiterService).policies()).toHaveLength(1);
+  });
+
   it('counts an inline policy for each class that inherits the method', async () => {
     abstract class Base {
       @CommonLimit({ limit: 1, ...FIXED })
@@ -273,7 +301,7 @@ describe('@CommonLimit()', () => {
       expect(warn).toHaveBeenCalledTimes(1);
       expect(warn.mock.calls[0]![0]).toBe(
         // Who was over the limit is not told: the subject may be somebody's name.
-        "Job.tick is over the limit of policy 'RootTestModule.Job.tick': calls are skipped for 60000 ms",
+        "RL_CALLS_SKIPPED: Job.tick is over the limit of policy 'RootTestModule.Job.tick': calls are skipped for 60000 ms",
       );
       clock.advance(60_000);
       expect([await job.tick(), await job.tick()]).toEqual(['ran', undefined]);

@@ -1,4 +1,5 @@
-import { UseGuards, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { Logger, UseGuards, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { jest } from '@jest/globals';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { MercuriusDriver, type MercuriusDriverConfig } from '@nestjs/mercurius';
 import {
@@ -201,6 +202,19 @@ const deniedBy = (policy: string, retryAfterMs: number | null = 60_000) => [
 ];
 
 describe.each(Object.keys(SERVERS) as Server[])('%s', (server) => {
+  it('logs no denial as a failure of the server', async () => {
+    const error = jest.spyOn(Logger.prototype, 'error').mockImplementation(() => {});
+    try {
+      const { ask } = await start({}, server);
+      const aliases = Array.from({ length: 50 }, (_, i) => `a${i}: cat`).join(' ');
+      const { errors } = await ask(`{ ${aliases} m1: method m2: method }`);
+      expect(errors?.length).toBeGreaterThan(0);
+      expect(error).not.toHaveBeenCalled();
+    } finally {
+      error.mockRestore();
+    }
+  });
+
   it('counts each field that is asked for, aliases and batches too, and sends headers', async () => {
     const { post, ask, limits } = await start({}, server);
     const forwarded = { 'x-forwarded-for': '203.0.113.7' };

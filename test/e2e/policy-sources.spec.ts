@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import 'reflect-metadata';
 import { jest } from '@jest/globals';
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
@@ -147,6 +148,28 @@ describe('precedence, from the lowest to the highest', () => {
   });
 });
 
+it('tells who changes a policy for the fleet that a later source says otherwise', async () => {
+  const fleet = centre({}, 'fleet');
+  const open: PolicySource['open'] = async (context) => ({
+    ...(await fleet.source.open(context)),
+    update: async (name, patch) => fleet.tell({ [name]: patch }),
+  });
+  const { service } = await start({
+    policies: { api: { limit: 1, ...FIXED } },
+    sources: [{ ...fleet.source, open }, centre({ api: { limit: 7 } }, 'file').source],
+  });
+  const scope = { scope: 'fleet' } as const;
+  expect(await service.updatePolicy('api', { limit: 50, block: '1s' }, scope)).toMatchObject({
+    limit: 7,
+    blockMs: 1_000,
+  });
+  expect(told('RL_OPTION_HAS_NO_EFFECT')).toEqual([
+    "RL_OPTION_HAS_NO_EFFECT: updatePolicy('api'): limit is stored for the fleet, but what file says, a later source, holds",
+  ]);
+  await service.updatePolicy('api', { cost: 2 }, scope);
+  expect(told('RL_OPTION_HAS_NO_EFFECT')).toHaveLength(1);
+});
+
 describe('a policy that only a source defines', () => {
   it('can be named by decorators, by @InjectLimiter, globally and by the service', async () => {
     const { source, tell, closed } = centre({
@@ -170,6 +193,18 @@ describe('a policy that only a source defines', () => {
     expect(await reports.build()).toBe('later');
     await closeApps();
     expect(closed).toEqual(['centre']);
+  });
+
+  it('is told of where it is meant for a decorator that there is not', async () => {
+    const { source } = centre({
+      'RootTestModule.CatsControler.dogs': { limit: 1, ...FIXED },
+      'RootTestModule.CatsController.dogs': { limit: 1, ...FIXED },
+      sourced: { limit: 1, ...FIXED },
+    });
+    await start({ sources: [source], policies: { api: { limit: 1, ...FIXED } } });
+    expect(told('RL_UNKNOWN_POLICY')).toEqual([
+      "RL_UNKNOWN_POLICY: centre: policy 'RootTestModule.CatsControler.dogs' has no effect: no decorator has an inline policy of that name",
+    ]);
   });
 
   it('keeps what it was when the source says nothing of it any more, and one says so', async () => {
@@ -249,6 +284,16 @@ describe.each(ADAPTERS)('fileSource() on %s', (adapter) => {
     expect(await statuses(() => call('/cats'), 3)).toEqual([200, 200, 429]);
     await until(() => told('RL_SOURCE_CHANGED').length === 1);
     expect(told('RL_SOURCE_CHANGED')[0]).toContain('api.limit 2 → 4');
+  });
+
+  it('is refused where it is no file: nothing waits for who writes into a pipe', async () => {
+    execFileSync('mkfifo', [file]);
+    await expect(open()).rejects.toMatchObject({
+      code: 'RL_INVALID_FILE',
+      message: expect.stringContaining(
+        'expected a regular file, received "a pipe, socket or device"',
+      ) as string,
+    });
   });
 
   it('is read again when it is replaced', async () => {

@@ -23,7 +23,7 @@ export function withoutStore(
   let next = 0;
   return group.map((charge) => {
     if (fallsBack(charge)) return decisions[next++]!;
-    return { ...unanswered(charge.quota, charge.policy.onUnavailable === 'allow'), storeFailed: true };
+    return { ...unanswered(charge, charge.policy.onUnavailable === 'allow'), storeFailed: true };
   });
 }
 

@@ -6,4 +6,4 @@ import { fileSource } from 'nestjs-distlimit';
 writeFileSync('rate-limits.yaml', 'policies:\n  api: { limit: 5, window: 1m }\n');
 const opened = await fileSource('rate-limits.yaml').open({ prefix: 'p', changed() {}, report() {} });
 assert.deepEqual(opened.policies, { api: { limit: 5, window: '1m' } });
-opened.close();
+await opened.close();

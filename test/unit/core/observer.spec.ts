@@ -120,22 +120,24 @@ describe('an observer', () => {
     await limiter.close();
   });
 
-  it.each(['attached', 'decision', 'policyChange'] as const)(
-    'harms nobody whose %s() throws',
-    async (kind) => {
-      const told: Diagnostic[] = [];
-      const broken = {
-        [kind]() {
-          throw new Error('broken');
-        },
-      };
-      const hub = new ObserverHub((diagnostic) => void told.push(diagnostic), [broken, watching]);
-      hub.watch({ status: () => ({}) as never, policies: () => [] });
-      if (kind !== 'attached') hub.emit(kind, {} as never);
-      expect(told).toEqual([
-        { code: 'RL_OBSERVER_FAILED', message: `an observer's ${kind}() failed: Error: broken` },
-      ]);
-      expect(events).toHaveLength(kind === 'decision' ? 1 : 0);
-    },
-  );
+  it.each(
+    (['attached', 'decision', 'policyChange'] as const).flatMap((kind) => [
+      [kind, new Error('broken'), 'broken'] as const,
+      [kind, Object.create(null) as unknown, 'an object'] as const,
+    ]),
+  )('harms nobody whose %s() throws', async (kind, thrown, words) => {
+    const told: Diagnostic[] = [];
+    const broken = {
+      [kind]() {
+        throw thrown;
+      },
+    };
+    const hub = new ObserverHub((diagnostic) => void told.push(diagnostic), [broken, watching]);
+    hub.watch({ status: () => ({}) as never, policies: () => [] });
+    if (kind !== 'attached') hub.emit(kind, {} as never);
+    expect(told).toEqual([
+      { code: 'RL_OBSERVER_FAILED', message: `an observer's ${kind}() failed: ${words}` },
+    ]);
+    expect(events).toHaveLength(kind === 'decision' ? 1 : 0);
+  });
 });

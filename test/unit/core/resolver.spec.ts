@@ -46,6 +46,22 @@ it.each([[null], [{ name: 'other' }], ['limit: 5'], [{ limits: 5 }]])(
   },
 );
 
+it.each([[Promise.resolve({ limit: 20 })], [new Map([['limit', 20]])], [[20]]])(
+  'refuses what only looks like numbers: %p',
+  async (override) => {
+    const { service } = start(() => [override]);
+    await expect(service.consume('api')).rejects.toMatchObject({ code: 'RL_INVALID_ANSWER' });
+    expect(quotas).toEqual([]);
+  },
+);
+
+it('a resolver that can resolve nothing is refused', () => {
+  const engine = engineOf({}, { api: { limit: 10, window: '1m' } });
+  expect(() => engine.useResolver({} as PolicyResolver)).toThrow(
+    expect.objectContaining({ code: 'RL_INVALID_OPTION', path: 'resolver.resolve' }),
+  );
+});
+
 describe('a policy resolver', () => {
   it('tells two subjects of one policy apart', async () => {
     const { service } = start(({ charges }: { charges: { subject: string }[] }) =>
