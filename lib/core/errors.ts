@@ -131,7 +131,7 @@ function describeValue(value: unknown): string {
 /** What somebody threw, in words. Applications throw anything, also what has no text. */
 export function messageOf(thrown: unknown): string {
   try {
-    return thrown instanceof Error ? `${thrown.message}` : String(thrown);
+    return String(thrown instanceof Error ? thrown.message : thrown);
   } catch {
     return describeValue(thrown);
   }
