@@ -10,15 +10,17 @@ export interface Diagnostic {
 export type DiagnosticSink = (diagnostic: Diagnostic) => void;
 
 /**
- * Passes each distinct diagnostic on once. After `limit` different ones it says nothing any more: what callers can
- * vary must fill neither memory nor logs.
+ * Passes each distinct diagnostic on once. After `limit` different ones of a code it says nothing of that any more: what
+ * callers can vary must fill neither memory nor logs.
  */
 export function onceEach(sink: DiagnosticSink, limit = 256): DiagnosticSink {
-  const told = new Set<string>();
+  const told = new Map<ErrorCode, Set<string>>();
   return (diagnostic) => {
-    const id = `${diagnostic.code}\n${diagnostic.message}`;
-    if (told.has(id) || told.size >= limit) return;
-    told.add(id);
+    const { code, message } = diagnostic;
+    let messages = told.get(code);
+    if (messages === undefined) told.set(code, (messages = new Set()));
+    if (messages.has(message) || messages.size >= limit) return;
+    messages.add(message);
     sink(diagnostic);
   };
 }

@@ -103,7 +103,7 @@ export class PolicySources {
     context: Pick<PolicySourceContext, 'redis' | 'prefix'>,
   ): Promise<void> {
     let told = false;
-    const opened: OpenPolicySource = await source.open({
+    const opened: OpenPolicySource | undefined = await source.open({
       ...context,
       report: this.#report,
       changed: (policies) => {
@@ -111,6 +111,14 @@ export class PolicySources {
         this.#changed(layer, policies);
       },
     });
+    if (typeof opened !== 'object' || opened === null) {
+      throw new RateLimitConfigError({
+        code: 'RL_INVALID_OPTION',
+        path: `${layer.name}: open()`,
+        expected: 'an object with policies',
+        received: opened,
+      });
+    }
     layer.opened = opened;
     // Another source has failed meanwhile.
     if (this.#closed) await opened.close?.();

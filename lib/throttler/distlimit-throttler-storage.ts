@@ -93,6 +93,10 @@ export class DistlimitThrottlerStorage implements ThrottlerStorage, OnModuleInit
     blockDuration: number,
     throttlerName: string,
   ): Promise<ThrottlerStorageRecord> {
+    // How some throttlers say that a request is not limited: there is nothing to count.
+    if (limit === Infinity) {
+      return { totalHits: 1, timeToExpire: seconds(ttl), isBlocked: false, timeToBlockExpire: 0 };
+    }
     const slot = this.#policies.of({ name: throttlerName, limit, ttl, blockDuration });
     const verdict = await this.#engine.charge(slot, key);
     return {

@@ -39,9 +39,10 @@ export class ThrottledPolicies {
     if (slot === undefined) {
       const options = {
         ...this.#shared,
-        limit,
-        window: ttl,
-        ...(blockDuration > 0 && { block: blockDuration }),
+        // Limits and times of throttlers may be fractions: a hit is denied when there were more than `limit`.
+        limit: Math.floor(limit),
+        window: Math.max(1, Math.ceil(ttl)),
+        ...(blockDuration > 0 && { block: Math.ceil(blockDuration) }),
       };
       slot = this.#engine.draft(`throttler:${name}`, options, `throttler '${name}'`);
       known.set(key, slot);

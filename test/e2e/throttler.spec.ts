@@ -94,6 +94,21 @@ it("blocks for the throttler's `blockDuration`, and not longer for calls that co
   expect((await app.call('/dogs')).status).toBe(200);
 });
 
+it('takes the numbers that a throttler may have: fractions, and no limit at all', async () => {
+  const storage = new DistlimitThrottlerStorage({ clock: new ManualClock() });
+  const hits = async (key: string, ttl: number, limit: number, block: number) => {
+    const blocked: boolean[] = [];
+    for (let i = 0; i < 4; i++) {
+      blocked.push((await storage.increment(key, ttl, limit, block, 'default')).isBlocked);
+    }
+    return blocked;
+  };
+  expect(await hits('fraction', 1_000.5, 2.5, 0.5)).toEqual([false, false, true, true]);
+  expect(await hits('endless', 1_000, Infinity, 0)).toEqual([false, false, false, false]);
+  await expect(hits('nonsense', 1_000, NaN, 0)).rejects.toMatchObject({ code: 'RL_INVALID_LIMIT' });
+  await storage.onApplicationShutdown();
+});
+
 it('keeps what was used where a request is given another limit', async () => {
   const app = await start('express', new DistlimitThrottlerStorage());
   expect(await statuses(() => app.call('/birds?limit=5'), 2)).toEqual([200, 200]);
