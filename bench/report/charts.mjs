@@ -124,7 +124,7 @@ export function lines({ heading, unit, lines, spans = [], level, logarithmic = f
       data: [...values, values.at(-1)].map((value, second) => [second, value]),
       ...(i === 0
         ? {
-            z: 3,
+            z: 4,
             markArea: {
               silent: true,
               itemStyle: { color: '#f3f4f6' },
@@ -137,6 +137,7 @@ export function lines({ heading, unit, lines, spans = [], level, logarithmic = f
                   markLine: {
                     silent: true,
                     symbol: 'none',
+                    z: 1,
                     lineStyle: { color: TEXT, type: 'dashed' },
                     label: {
                       position: 'insideStartTop',
