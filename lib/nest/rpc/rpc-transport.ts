@@ -80,6 +80,7 @@ export class RpcTransport implements CallTransport<RpcCall | GrpcCall> {
       ),
     );
   }
+
   answerer(args: readonly unknown[]): ((error: unknown) => Promise<void>) | undefined {
     const call = selfAnsweredCallIn(args);
     if (call === undefined) return undefined;
